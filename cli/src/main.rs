@@ -1,0 +1,2 @@
+//! The `ceasefire` command.
+fn main() {}

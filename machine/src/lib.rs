@@ -1,0 +1,1 @@
+//! Simulated CPUs, walkers and TLBs for the checkers.

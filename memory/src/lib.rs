@@ -1,0 +1,3 @@
+//! Address spaces, built on `coherence`.
+#![no_std]
+extern crate alloc;
