@@ -6,3 +6,6 @@ fn main() {
     eprintln!("the kernel is built for x86_64-unknown-none; use ./ceasefire run");
     std::process::exit(2);
 }
+
+#[cfg(target_os = "none")]
+mod syscall;
