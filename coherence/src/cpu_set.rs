@@ -1,0 +1,226 @@
+//! CPU numbers and sets of CPUs.
+//!
+//! [`CpuSet`] is a plain value. [`AtomicCpuSet`] is shared: CPUs insert and remove *themselves* and others read it. A read of
+//! a set of more than one word is not a snapshot of one moment, and need not be: every argument in this crate is about one
+//! CPU's bit at a time, and a bit lies in one word.
+
+use core::fmt;
+
+use crate::MAX_CPUS;
+use crate::sync::{AtomicU64, Ordering, array_of, constructor};
+
+const WORDS: usize = MAX_CPUS.div_ceil(64);
+
+/// The number of a CPU: below [`MAX_CPUS`], dense, and fixed while the system runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuId(u16);
+
+impl CpuId {
+    /// The CPU with this number, or `None` if this build has no room for it.
+    pub const fn new(number: usize) -> Option<Self> {
+        if number < MAX_CPUS {
+            Some(CpuId(number as u16))
+        } else {
+            None
+        }
+    }
+
+    /// The number, as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    const fn word(self) -> usize {
+        self.index() / 64
+    }
+
+    const fn bit(self) -> u64 {
+        1 << (self.index() % 64)
+    }
+}
+
+impl fmt::Display for CpuId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// A set of CPUs.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuSet {
+    words: [u64; WORDS],
+}
+
+impl CpuSet {
+    /// The set of no CPU.
+    pub const EMPTY: Self = CpuSet { words: [0; WORDS] };
+
+    /// Adds a CPU; says whether it was missing.
+    pub const fn insert(&mut self, cpu: CpuId) -> bool {
+        let missing = !self.contains(cpu);
+        self.words[cpu.word()] |= cpu.bit();
+        missing
+    }
+
+    /// Takes a CPU out; says whether it was there.
+    pub const fn remove(&mut self, cpu: CpuId) -> bool {
+        let present = self.contains(cpu);
+        self.words[cpu.word()] &= !cpu.bit();
+        present
+    }
+
+    /// Whether the CPU is in the set.
+    pub const fn contains(&self, cpu: CpuId) -> bool {
+        self.words[cpu.word()] & cpu.bit() != 0
+    }
+
+    /// Whether no CPU is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.words == [0; WORDS]
+    }
+
+    /// How many CPUs are in the set.
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// The CPUs that are in either set.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let mut words = self.words;
+        words
+            .iter_mut()
+            .zip(other.words)
+            .for_each(|(word, other)| *word |= other);
+        CpuSet { words }
+    }
+
+    /// The CPUs that are in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let mut words = self.words;
+        words
+            .iter_mut()
+            .zip(other.words)
+            .for_each(|(word, other)| *word &= other);
+        CpuSet { words }
+    }
+
+    /// The CPUs of this set that are not in the other.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        let mut words = self.words;
+        words
+            .iter_mut()
+            .zip(other.words)
+            .for_each(|(word, other)| *word &= !other);
+        CpuSet { words }
+    }
+
+    /// The CPUs, in ascending order.
+    pub fn iter(&self) -> CpuSetIter {
+        CpuSetIter { rest: *self }
+    }
+
+    /// The set as words of 64 CPUs, CPU 0 in the lowest bit of the first.
+    pub fn as_words(&self) -> &[u64] {
+        &self.words
+    }
+}
+
+impl fmt::Debug for CpuSet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_set()
+            .entries(self.iter().map(CpuId::index))
+            .finish()
+    }
+}
+
+impl FromIterator<CpuId> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = CpuId>>(cpus: I) -> Self {
+        let mut set = CpuSet::EMPTY;
+        cpus.into_iter().for_each(|cpu| {
+            set.insert(cpu);
+        });
+        set
+    }
+}
+
+impl From<CpuId> for CpuSet {
+    fn from(cpu: CpuId) -> Self {
+        CpuSet::from_iter([cpu])
+    }
+}
+
+impl IntoIterator for &CpuSet {
+    type Item = CpuId;
+    type IntoIter = CpuSetIter;
+
+    fn into_iter(self) -> CpuSetIter {
+        self.iter()
+    }
+}
+
+/// The CPUs of a [`CpuSet`], in ascending order.
+#[derive(Clone, Debug)]
+pub struct CpuSetIter {
+    rest: CpuSet,
+}
+
+impl Iterator for CpuSetIter {
+    type Item = CpuId;
+
+    fn next(&mut self) -> Option<CpuId> {
+        let word = self.rest.words.iter().position(|word| *word != 0)?;
+        let number = word * 64 + self.rest.words[word].trailing_zeros() as usize;
+        // Clears the lowest bit that is set.
+        self.rest.words[word] &= self.rest.words[word] - 1;
+        CpuId::new(number)
+    }
+}
+
+/// A set of CPUs that several CPUs change and read.
+#[derive(Debug)]
+pub struct AtomicCpuSet {
+    words: [AtomicU64; WORDS],
+}
+
+impl AtomicCpuSet {
+    constructor! {
+        /// A set of no CPU.
+        pub fn new() -> Self {
+            AtomicCpuSet { words: array_of!(AtomicU64::new(0)) }
+        }
+    }
+
+    /// Adds a CPU with the given ordering, and says whether the word that holds its bit was empty before.
+    pub(crate) fn insert(&self, cpu: CpuId, ordering: Ordering) -> bool {
+        self.words[cpu.word()].fetch_or(cpu.bit(), ordering) == 0
+    }
+
+    /// Takes a CPU out with the given ordering.
+    pub(crate) fn remove(&self, cpu: CpuId, ordering: Ordering) {
+        self.words[cpu.word()].fetch_and(!cpu.bit(), ordering);
+    }
+
+    /// Takes every CPU out, and returns those that were in.
+    pub(crate) fn take(&self, ordering: Ordering) -> CpuSet {
+        CpuSet {
+            words: core::array::from_fn(|word| self.words[word].swap(0, ordering)),
+        }
+    }
+
+    /// The CPUs that are in, read with the given ordering.
+    pub fn load(&self, ordering: Ordering) -> CpuSet {
+        CpuSet {
+            words: core::array::from_fn(|word| self.words[word].load(ordering)),
+        }
+    }
+}
+
+impl Default for AtomicCpuSet {
+    fn default() -> Self {
+        AtomicCpuSet::new()
+    }
+}

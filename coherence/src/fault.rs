@@ -1,0 +1,43 @@
+//! Ways to break the protocol on purpose, so that the model tests show that they would notice.
+//!
+//! A fault is chosen when a [`Coherence`](crate::Coherence) is made under loom or shuttle. In every other build
+//! the question "is this fault on?" is the constant `false`.
+
+/// One way to get it wrong. Each is a mistake that a kernel has made or could make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(any(loom, shuttle)),
+    allow(dead_code, unreachable_pub, reason = "asked about, but never chosen")
+)]
+pub enum Fault {
+    /// Coming back from lazy, no fence between joining `active` and reading the generation.
+    NoFenceComingBack,
+    /// Switching in, no fence between joining `active` and reading the generation.
+    NoFenceEntering,
+    /// Coming back from lazy, the generation is read before `active` is joined.
+    GenerationBeforeSetComingBack,
+    /// Switching in, the generation is read before `active` is joined.
+    GenerationBeforeSetEntering,
+    /// Coming back from lazy, generations are not compared.
+    NoComparison,
+    /// Coming back from lazy, `lazy` is left before the flush.
+    LeaveLazyBeforeFlush,
+    /// Going lazy, `active` is left before `lazy` is joined.
+    LeaveActiveFirst,
+    /// Switching away, the sets are left before the other root is loaded.
+    LeaveSetsBeforeLoad,
+    /// The generation is advanced by a load and a store.
+    PlainAdvance,
+    /// The initiator has no fence between the advance and reading the sets.
+    NoFenceInitiator,
+    /// The initiator reads `lazy` before `active`.
+    LazyReadFirst,
+    /// Lazy CPUs are not told of freed tables.
+    LazyNotToldOfTables,
+    /// The target acknowledges before it invalidates.
+    EarlyAcknowledgement,
+    /// A target that is more than one generation behind invalidates only the range asked for.
+    NoGapRule,
+    /// A gather does not look whether another is in progress.
+    NoNestedRule,
+}

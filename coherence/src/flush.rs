@@ -1,0 +1,131 @@
+//! What to invalidate: pages of one size in a range, or everything; and whether page tables are freed with it.
+
+/// The invalidation that a change of the tables calls for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flush {
+    pub(crate) extent: Extent,
+    pub(crate) tables_freed: bool,
+}
+
+/// Which addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Range(PageRange),
+    All,
+}
+
+/// Pages of `stride` bytes from `start` up to `end`: not empty, and both are multiples of the stride.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageRange {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) stride: u64,
+}
+
+impl PageRange {
+    pub(crate) fn pages(&self) -> u64 {
+        (self.end - self.start) / self.stride
+    }
+
+    /// The smallest range that holds both. The smaller stride: an invalidation drops a large page by any address in it,
+    /// and steps of the large size would jump over small ones.
+    fn hull(&self, other: &Self) -> Self {
+        PageRange {
+            start: self.start.min(other.start),
+            end: self.end.max(other.end),
+            stride: self.stride.min(other.stride),
+        }
+    }
+
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = u64> + use<> {
+        let PageRange { start, stride, .. } = *self;
+        (0..self.pages()).map(move |page| start + page * stride)
+    }
+}
+
+impl Flush {
+    /// Up to how many pages a flush goes page by page, unless [`set_ceiling`](crate::Coherence::set_ceiling) says otherwise.
+    /// Beyond it, dropping everything and walking again is cheaper.
+    pub const DEFAULT_CEILING: u64 = 33;
+
+    /// The whole address space.
+    pub const fn all() -> Self {
+        Flush {
+            extent: Extent::All,
+            tables_freed: false,
+        }
+    }
+
+    /// The page of `size` bytes that holds the address.
+    ///
+    /// # Panics
+    /// If the size is not a power of two.
+    pub const fn page(address: u64, size: u64) -> Self {
+        Self::range(address, address + 1, size)
+    }
+
+    /// The pages from `start` up to `end`, the smallest of which has `stride` bytes. Rounded outwards to that size.
+    ///
+    /// # Panics
+    /// If the range is empty, the stride is not a power of two, or rounding up passes the end of the address space.
+    pub const fn range(start: u64, end: u64, stride: u64) -> Self {
+        assert!(stride.is_power_of_two(), "a stride must be a power of two");
+        assert!(start < end, "a range to flush must not be empty");
+        let range = PageRange {
+            start: start & !(stride - 1),
+            end: end.next_multiple_of(stride),
+            stride,
+        };
+        Flush {
+            extent: Extent::Range(range),
+            tables_freed: false,
+        }
+    }
+
+    /// The same, where page tables that mapped these addresses are freed: CPUs that borrow the space must hear of it too.
+    #[must_use]
+    pub const fn freeing_tables(self) -> Self {
+        Flush {
+            tables_freed: true,
+            ..self
+        }
+    }
+
+    /// One flush that covers both.
+    #[must_use]
+    pub fn merge(&self, other: &Self) -> Self {
+        let extent = match (self.extent, other.extent) {
+            (Extent::Range(one), Extent::Range(two)) => Extent::Range(one.hull(&two)),
+            _ => Extent::All,
+        };
+        Flush {
+            extent,
+            tables_freed: self.tables_freed || other.tables_freed,
+        }
+    }
+
+    /// How many pages it goes through, or `None` for all there are.
+    pub fn pages(&self) -> Option<u64> {
+        match self.extent {
+            Extent::Range(range) => Some(range.pages()),
+            Extent::All => None,
+        }
+    }
+
+    /// Whether page tables are freed with it.
+    pub const fn frees_tables(&self) -> bool {
+        self.tables_freed
+    }
+
+    /// The same flush, of everything if it has more pages than the ceiling.
+    #[must_use]
+    pub(crate) fn limited_to(&self, ceiling: u64) -> Self {
+        match self.extent {
+            Extent::Range(range) if range.pages() > ceiling => Flush {
+                extent: Extent::All,
+                ..*self
+            },
+            _ => *self,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Unhook, invalidate, free: frames come out of a gather only against a [`Flushed`] token.
+//!
+//! An operation that takes entries out of the tables collects the changes, and the frames and table pages it unhooked, in a
+//! [`Gather`]. One flush at the end covers all changes; only then does the caller get its list back, inside [`Flushed`], to give
+//! the frames to new owners. A caller that gathers too much can [`flush`](Gather::flush) in between.
+//!
+//! **The nested rule.** Two operations on one space may meet: A has cleared an entry under a table lock, and has not flushed
+//! yet. B takes the lock, finds nothing to clear, and would return to its program, which believes the page gone while CPUs
+//! still hold it. So a gather is announced in the space *before* it takes its first table lock, and withdrawn after its flush:
+//!
+//! ```text
+//!   A: announce; lock; clear; unlock;                ...   flush; withdraw (release)
+//!   B: announce;               lock; find it empty; unlock; is anyone else announced? (acquire)
+//! ```
+//!
+//! If B met A's cleared entry, then the table lock orders A's announcement before B's question. If B's answer is still
+//! "nobody", A has withdrawn, and its flush is over. Otherwise B cannot know what A took out, and flushes everything, as if
+//! tables were freed.
+
+use crate::policy::{self, Decision, Translation};
+use crate::{Cause, Coherence, Event, Flush, Platform, Reason, Row, Space};
+
+/// The changes of one operation on a space, and a caller's list `L` of what may be freed after they are flushed.
+///
+/// Made by [`Coherence::gather`]. Dropping it flushes first and drops the list then.
+#[must_use = "a gather that is dropped flushes at once; keep it until the operation is over"]
+pub struct Gather<'a, P: Platform, L> {
+    coherence: &'a Coherence<P>,
+    space: &'a Space,
+    cause: Cause,
+    /// What has to be flushed for the changes so far.
+    outstanding: Option<Flush>,
+    /// Whether anything has been flushed since the beginning.
+    flushed_before: bool,
+    /// `None` only after `finish` took it.
+    list: Option<L>,
+}
+
+impl<P: Platform> Coherence<P> {
+    /// Begins an operation that changes entries of the space.
+    ///
+    /// Begin it *before* taking the first table lock, and finish it before anyone is told that the operation is done. The
+    /// rules of [`flush`](Coherence::flush) hold for the gather's methods.
+    pub fn gather<'a, L>(&'a self, space: &'a Space, cause: Cause, list: L) -> Gather<'a, P, L> {
+        space.gathers.begin();
+        Gather {
+            coherence: self,
+            space,
+            cause,
+            outstanding: None,
+            flushed_before: false,
+            list: Some(list),
+        }
+    }
+}
+
+impl<P: Platform, L> Gather<'_, P, L> {
+    /// Takes note that the entry for the `size` bytes at `address` has been changed from `old` to `new`.
+    ///
+    /// `old` is what an atomic exchange returned. Returns what was decided; the gather acts on it by itself. Without the
+    /// mechanism `gather`, a change that needs a flush is flushed here.
+    pub fn change(&mut self, address: u64, size: u64, old: &Translation, new: &Translation) -> Decision {
+        let decision = self.coherence.judge(old, new);
+        if let Decision::Flush(_) = decision {
+            self.add(Flush::page(address, size));
+        }
+        decision
+    }
+
+    /// Takes note that a table which mapped the `size` bytes at `address` has been unhooked, and is to be freed.
+    pub fn table_freed(&mut self, address: u64, size: u64) {
+        self.add(Flush::page(address, size).freeing_tables());
+    }
+
+    /// Takes note of something to be flushed that was decided elsewhere.
+    pub fn add(&mut self, flush: Flush) {
+        if !self.coherence.switches().gather {
+            self.coherence.flush(self.space, flush, self.cause);
+            self.flushed_before = true;
+            return;
+        }
+        self.outstanding = Some(match self.outstanding {
+            Some(outstanding) => outstanding.merge(&flush),
+            None => flush,
+        });
+    }
+
+    /// The caller's list, to add what it unhooked.
+    pub fn list_mut(&mut self) -> &mut L {
+        self.list
+            .as_mut()
+            .expect("the list is there until the gather is finished")
+    }
+
+    /// What has to be flushed for the changes so far, if anything.
+    pub fn outstanding(&self) -> Option<Flush> {
+        self.outstanding
+    }
+
+    /// Flushes the changes so far and gives out what was unhooked with them. The gather goes on.
+    pub fn flush(&mut self) -> Flushed<L>
+    where
+        L: Default,
+    {
+        if let Some(flush) = self.outstanding.take() {
+            self.coherence.flush(self.space, flush, self.cause);
+            self.flushed_before = true;
+        }
+        Flushed(
+            self.list
+                .replace(L::default())
+                .expect("the list is there until the gather is finished"),
+        )
+    }
+
+    /// Flushes what is outstanding and gives out what was unhooked.
+    pub fn finish(mut self) -> Flushed<L> {
+        self.conclude();
+        Flushed(
+            self.list
+                .take()
+                .expect("the list is there until the gather is finished"),
+        )
+        // Dropping `self` withdraws the gather.
+    }
+
+    fn conclude(&mut self) {
+        let counters = self.coherence.counters();
+        counters.count(Row::Event(Event::Gather));
+        if !self.space.gathers.is_alone() {
+            counters.count(Row::Event(Event::NestedGather));
+            self.outstanding = Some(Flush::all().freeing_tables());
+        }
+        match self.outstanding.take() {
+            Some(flush) => {
+                self.coherence.flush(self.space, flush, self.cause);
+            }
+            None if self.flushed_before => {}
+            None => counters.count(Row::Skipped(Reason::NothingToFlush)),
+        }
+    }
+}
+
+impl<P: Platform, L> Drop for Gather<'_, P, L> {
+    fn drop(&mut self) {
+        if self.list.is_some() {
+            self.conclude();
+        }
+        self.space.gathers.end();
+    }
+}
+
+impl<P: Platform> Coherence<P> {
+    /// Decides as [`policy::decide`] does, and counts the decision in the ledger.
+    pub fn judge(&self, old: &Translation, new: &Translation) -> Decision {
+        let decision = policy::decide(old, new, &self.switches());
+        self.counters().count(match decision {
+            Decision::Flush(why) => Row::Needed(why),
+            Decision::Skip(reason) => Row::Skipped(reason),
+        });
+        decision
+    }
+}
+
+/// Proof that what it holds was unhooked, and that no CPU can reach it through the old entries any more.
+#[derive(Debug)]
+#[must_use = "what was unhooked is still waiting to be freed"]
+pub struct Flushed<L>(L);
+
+impl<L> Flushed<L> {
+    /// What may be freed now.
+    pub fn into_inner(self) -> L {
+        self.0
+    }
+}

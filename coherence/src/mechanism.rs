@@ -1,0 +1,131 @@
+//! The mechanisms that avoid interrupts and flushes, each of which can be turned off to measure what it does.
+
+use core::fmt;
+
+use crate::names::names;
+
+names! {
+    /// One mechanism. Its name is the same on the kernel's command line, in `--without`, in the ledger and in the documents.
+    pub enum Mechanism {
+        Lazy "lazy": "A CPU that only borrows an address space (idle, kernel threads) is told of nothing but freed page \
+            tables; without it the CPU stays in the set of those told, and lets go at the first interrupt.",
+        Generations "generations": "A CPU compares generations and flushes only what it missed; without it every request, \
+            every return from borrowing and every switch flushes everything.",
+        Ranged "ranged": "Small changes are invalidated page by page; without it each flush drops the whole address space.",
+        Promotion "promotion": "A change that only adds permissions is not flushed; without it every permission change is.",
+        Gather "gather": "One flush serves all changes of an operation; without it each changed page is flushed on its own.",
+    }
+}
+
+/// Which mechanisms are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switches {
+    /// See [`Mechanism::Lazy`].
+    pub lazy: bool,
+    /// See [`Mechanism::Generations`].
+    pub generations: bool,
+    /// See [`Mechanism::Ranged`].
+    pub ranged: bool,
+    /// See [`Mechanism::Promotion`].
+    pub promotion: bool,
+    /// See [`Mechanism::Gather`].
+    pub gather: bool,
+}
+
+impl Switches {
+    /// Every mechanism on.
+    pub const ALL: Self = Switches {
+        lazy: true,
+        generations: true,
+        ranged: true,
+        promotion: true,
+        gather: true,
+    };
+
+    /// Every mechanism off: the name for this is `vanilla`.
+    pub const VANILLA: Self = Switches {
+        lazy: false,
+        generations: false,
+        ranged: false,
+        promotion: false,
+        gather: false,
+    };
+
+    /// All but the mechanisms named in a list like `lazy,ranged`. `vanilla` names them all; the empty list none.
+    ///
+    /// # Errors
+    /// The first name that is no mechanism's.
+    pub fn without(list: &str) -> Result<Self, UnknownMechanism<'_>> {
+        let mut switches = Self::ALL;
+        for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            if name == "vanilla" {
+                switches = Self::VANILLA;
+            } else {
+                *switches.switch(Mechanism::from_name(name).ok_or(UnknownMechanism(name))?) = false;
+            }
+        }
+        Ok(switches)
+    }
+
+    /// Whether a mechanism is on.
+    pub const fn has(&self, mechanism: Mechanism) -> bool {
+        match mechanism {
+            Mechanism::Lazy => self.lazy,
+            Mechanism::Generations => self.generations,
+            Mechanism::Ranged => self.ranged,
+            Mechanism::Promotion => self.promotion,
+            Mechanism::Gather => self.gather,
+        }
+    }
+
+    const fn switch(&mut self, mechanism: Mechanism) -> &mut bool {
+        match mechanism {
+            Mechanism::Lazy => &mut self.lazy,
+            Mechanism::Generations => &mut self.generations,
+            Mechanism::Ranged => &mut self.ranged,
+            Mechanism::Promotion => &mut self.promotion,
+            Mechanism::Gather => &mut self.gather,
+        }
+    }
+
+    /// One bit per mechanism, in the order of [`Mechanism::ALL`].
+    pub(crate) const fn to_bits(self) -> u64 {
+        let mut bits = 0;
+        let mut index = 0;
+        while index < Mechanism::ALL.len() {
+            bits |= (self.has(Mechanism::ALL[index]) as u64) << index;
+            index += 1;
+        }
+        bits
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        let mut switches = Self::VANILLA;
+        for (index, mechanism) in Mechanism::ALL.into_iter().enumerate() {
+            *switches.switch(mechanism) = bits >> index & 1 == 1;
+        }
+        switches
+    }
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+/// A name that is no mechanism's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownMechanism<'a>(pub &'a str);
+
+impl fmt::Display for UnknownMechanism<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "there is no mechanism '{}'; there are", self.0)?;
+        for mechanism in Mechanism::ALL {
+            write!(formatter, " {},", mechanism.name())?;
+        }
+        write!(formatter, " and vanilla for all of them")
+    }
+}
+
+impl core::error::Error for UnknownMechanism<'_> {}

@@ -1,0 +1,74 @@
+//! What this crate needs from the machine below it, and what it promises that machine in return.
+
+use crate::{CpuId, CpuSet, Tag};
+
+/// The machine: this CPU, the other CPUs, and this CPU's translation caches.
+///
+/// Methods without a word about it may be called with interrupts on or off.
+///
+/// # Safety
+///
+/// Frames are given to new owners on the strength of what this crate concludes from these methods, so an implementation that
+/// breaks a promise below corrupts memory. The implementer also answers for how the kernel around it calls this crate:
+///
+/// * [`activate`](crate::Coherence::activate), [`go_lazy`](crate::Coherence::go_lazy) and [`leave`](crate::Coherence::leave)
+///   are the only code that changes which root a CPU has loaded, and are called on the CPU itself with interrupts off.
+/// * A space that a CPU has loaded (also lazily) stays alive until that CPU has loaded another or left.
+/// * Between `go_lazy` and the next `activate` the CPU uses no translation of the user half. While it has a space
+///   activated, its kernel may do so, if it likes, wherever interrupts are on, since requests then reach it.
+/// * The interrupt sent by [`interrupt`](Platform::interrupt) ends in
+///   [`handle_requests`](crate::Coherence::handle_requests) on each target, once interrupts are on there.
+/// * Nobody waits with interrupts off for something that a CPU in [`flush`](crate::Coherence::flush) must do first (a lock it
+///   holds, say) without calling [`answer_requests`](crate::Coherence::answer_requests) in the waiting loop.
+/// * A change to a table is stored (as hardware would see it) before the flush that covers it is requested.
+#[allow(unsafe_code)]
+pub unsafe trait Platform: Sync {
+    /// The CPU that runs this.
+    ///
+    /// The crate calls it only where the caller owes it a stable answer: interrupts off, or preemption off.
+    fn current_cpu(&self) -> CpuId;
+
+    /// Sends each target the interrupt whose handler calls [`handle_requests`](crate::Coherence::handle_requests).
+    ///
+    /// The implementer owes: everything this CPU stored before is visible to the handler; no target is forgotten; one that
+    /// has interrupts off gets it when it turns them on. Several interrupts to a CPU that took none yet may become one.
+    /// The crate owes: this CPU is not a target, every target has run an `activate`, so it is online.
+    fn interrupt(&self, targets: &CpuSet);
+
+    /// Whether this CPU takes interrupts now. Only asserted on.
+    fn interrupts_enabled(&self) -> bool;
+
+    /// Does the work on this CPU with interrupts off, and then restores what was before.
+    fn without_interrupts<R>(&self, work: impl FnOnce() -> R) -> R;
+
+    /// How many tags (PCIDs, ASIDs) the crate may give to [`load_root`](Platform::load_root). 1, the default, says that
+    /// loading a root drops every user translation.
+    fn tags(&self) -> usize {
+        1
+    }
+
+    /// Drops this CPU's translation of one user address under the current tag, at whatever page size it is cached, and
+    /// every cached upper level that leads to it.
+    ///
+    /// The implementer owes: when it returns, no later access of this CPU uses what was dropped, and translations found by
+    /// later walks come from the tables as this CPU can see them at this point or later. `invalidate_all` and both loads of a
+    /// root owe the same. (On x86 these instructions serialise.)
+    fn invalidate_page(&self, address: u64);
+
+    /// Drops all of this CPU's user translations under the current tag, upper levels too.
+    fn invalidate_all(&self);
+
+    /// Makes this CPU walk from `root`, under `tag`. Unless `keep`, drops all that is cached under `tag`.
+    ///
+    /// The implementer owes: after it returns the CPU walks the previous root no more, not even speculatively.
+    /// `root` is what [`new_space`](crate::Coherence::new_space) was given. Called with interrupts off.
+    fn load_root(&self, root: u64, tag: Tag, keep: bool);
+
+    /// Makes this CPU walk from a root with no user half, which lives forever.
+    ///
+    /// The same debt as `load_root`; with one tag, drops every user translation. Called with interrupts off.
+    fn load_kernel_root(&self);
+
+    /// One turn of a loop that waits for another CPU: a pause, and in an emulator perhaps a yield. Interrupts are on.
+    fn relax(&self);
+}

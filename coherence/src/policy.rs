@@ -1,0 +1,124 @@
+//! Must this change of an entry be flushed? Every "no" carries its reason.
+//!
+//! The question is what a conforming TLB may hold of the *old* entry, and whether using that after the change would do
+//! something which the *new* entry forbids. A cached entry that allows less than the new one does no harm: the access faults,
+//! the handler finds that the entry in memory allows it, and retries (a *spurious* fault, which it must count with
+//! [`spurious_fault`](crate::Coherence::spurious_fault) and must not answer with a signal or a copy).
+//!
+//! `old` must be the value that an atomic exchange returned: hardware sets accessed and dirty bits until that very moment.
+
+use crate::Switches;
+use crate::names::names;
+
+/// An entry of a page table that maps a page, as far as the decision depends on it.
+///
+/// If `present` is false, hardware looks at nothing else, and neither does [`decide`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Translation {
+    /// Hardware may use (and cache) it.
+    pub present: bool,
+    /// The frame's number or address; only compared.
+    pub frame: u64,
+    /// Writes are allowed.
+    pub writable: bool,
+    /// User mode may use it. To the kernel it is then closed (SMEP, SMAP), so this right goes to one side or the other.
+    pub user: bool,
+    /// Instructions may be fetched.
+    pub executable: bool,
+    /// It has been used.
+    pub accessed: bool,
+    /// It has been written through.
+    pub dirty: bool,
+    /// It outlives a switch of the address space.
+    pub global: bool,
+    /// It maps a page larger than the smallest.
+    pub huge: bool,
+    /// All other bits that hardware reads: cache attributes, protection key. Only compared.
+    pub other: u64,
+    /// Bits that hardware ignores.
+    pub software: u64,
+}
+
+/// What [`decide`] decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// CPUs may hold something that is no longer allowed: invalidate before anyone relies on the change.
+    Flush(Why),
+    /// Nothing that a CPU may hold does harm.
+    Skip(Reason),
+}
+
+/// Decides whether the change from `old` to `new` must be flushed. The first rule that applies gives the answer.
+pub fn decide(old: &Translation, new: &Translation, switches: &Switches) -> Decision {
+    if !old.present {
+        return Decision::Skip(Reason::NotPresentBefore);
+    }
+    if let Some(why) = demotion(old, new) {
+        return Decision::Flush(why);
+    }
+    if (new.writable, new.executable) != (old.writable, old.executable) {
+        return if switches.promotion {
+            Decision::Skip(Reason::Promotion)
+        } else {
+            Decision::Flush(Why::PermissionAdded)
+        };
+    }
+    Decision::Skip(if (new.accessed, new.dirty) != (old.accessed, old.dirty) {
+        Reason::AccessedOrDirtyOnly
+    } else if new.software != old.software {
+        Reason::SoftwareBitsOnly
+    } else {
+        Reason::Unchanged
+    })
+}
+
+/// What is taken away from, or changed under, whoever has cached `old`.
+fn demotion(old: &Translation, new: &Translation) -> Option<Why> {
+    let rules = [
+        (!new.present, Why::Removed),
+        (new.frame != old.frame, Why::FrameChanged),
+        (new.huge != old.huge, Why::SizeChanged),
+        (old.writable && !new.writable, Why::WriteRemoved),
+        // A store through a cached dirty entry would leave no mark in an entry that says clean.
+        (old.dirty && !new.dirty, Why::DirtyCleared),
+        (old.executable && !new.executable, Why::ExecuteRemoved),
+        (new.user != old.user, Why::ModeChanged),
+        (
+            new.global != old.global || new.other != old.other,
+            Why::AttributesChanged,
+        ),
+    ];
+    rules
+        .into_iter()
+        .find_map(|(applies, why)| applies.then_some(why))
+}
+
+names! {
+    /// Why a change must be flushed.
+    pub enum Why {
+        Removed "removed": "The entry was taken out.",
+        FrameChanged "frame_changed": "The entry maps another frame.",
+        SizeChanged "size_changed": "The entry maps a page of another size.",
+        WriteRemoved "write_removed": "Writes are no longer allowed.",
+        DirtyCleared "dirty_cleared": "The page counts as clean again, and the next write must be noticed.",
+        ExecuteRemoved "execute_removed": "Instruction fetches are no longer allowed.",
+        ModeChanged "mode_changed": "The page was opened to one of user mode and kernel, and closed to the other.",
+        AttributesChanged "attributes_changed": "A cache attribute, protection key or other bit that hardware reads has changed.",
+        PermissionAdded "permission_added": "Permission was only added, which needs a flush only because the mechanism promotion is off.",
+    }
+}
+
+names! {
+    /// Why somebody need not be told, or nothing need be flushed.
+    pub enum Reason {
+        NotPresentBefore "not_present_before": "The entry was not present, so no CPU can have cached it.",
+        Promotion "promotion": "Permission was only added; a CPU that cached the old entry faults once and retries.",
+        SoftwareBitsOnly "software_bits_only": "Only bits that hardware ignores have changed.",
+        AccessedOrDirtyOnly "accessed_or_dirty_only": "Only the accessed bit changed, which is a hint, or the dirty bit was set.",
+        Unchanged "unchanged": "The entry is what it was.",
+        NothingToFlush "nothing_to_flush": "The operation ended without any change that had to be flushed.",
+        NoOtherCpu "no_other_cpu": "No CPU but the initiator uses the address space.",
+        LazyCpu "lazy_cpu": "The CPU only borrows the address space; it compares generations before it uses it again.",
+        InterruptPending "interrupt_pending": "The CPU had an interrupt on its way that serves this request as well.",
+    }
+}

@@ -1,0 +1,409 @@
+//! Request, handle, acknowledge.
+//!
+//! ```text
+//!  initiator I                                      target T
+//!  change the entries
+//!  advance the generation (release): R
+//!  fence  <--- pairs with the fence in switch.rs
+//!  read active; then, if tables are freed, lazy
+//!  post the request
+//!  add I to T's inbox (release) ------------------> interrupt: take the inbox (acquire)
+//!  interrupt T, unless its inbox had somebody       read I's request
+//!  flush here, meanwhile                            compare generations, invalidate what is missing
+//!  wait for T's acknowledgement (acquire) <-------- acknowledge (release)
+//! ```
+//!
+//! **A request is answered exactly once.** I's bit enters T's inbox once, and whoever takes the inbox answers for every bit
+//! it took. I posts no new request until all targets of the last one have acknowledged, so a posted request does not change
+//! while it can be read.
+//!
+//! **An interrupt is on its way whenever the inbox is not empty.** An initiator that finds somebody else's bit there sends
+//! none: the first one either has sent his or is about to. T empties the inbox in one step, so a bit that comes later finds it
+//! empty and brings an interrupt of its own.
+//!
+//! **When `flush` returns, every CPU either has invalidated the old entries or will do so before it uses the space again.**
+//! A target has, since it acknowledges afterwards. A CPU that was not a target was not in `active` when that was read, and
+//! `switch.rs` argues that it compares generations when it comes back, and finds R. If tables were freed, no CPU walks them:
+//! one that was in neither set had another root loaded, or has flushed since; the others were targets.
+//!
+//! **Nobody waits for ever.** An initiator waits with interrupts on, so it answers others while they answer it.
+
+use crate::fault::Fault;
+use crate::flush::{Extent, PageRange};
+use crate::sync::{AtomicU64, Ordering, constructor, fence};
+use crate::{
+    Cause, Coherence, CpuId, CpuSet, Event, Executed, Flush, Generation, Mode, Outcome, Platform, Reason,
+    Row, Space, SpaceId,
+};
+
+/// What an initiator asks of its targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) space: SpaceId,
+    pub(crate) generation: Generation,
+    pub(crate) flush: Flush,
+}
+
+/// An initiator's request where its targets can read it. The accesses are relaxed: the inbox orders them.
+#[derive(Debug)]
+pub(crate) struct PostedRequest {
+    ticket: AtomicU64,
+    space: AtomicU64,
+    generation: AtomicU64,
+    start: AtomicU64,
+    end: AtomicU64,
+    /// The stride, or 0 for everything.
+    stride: AtomicU64,
+}
+
+impl PostedRequest {
+    constructor! {
+        pub(crate) fn new() -> Self {
+            PostedRequest {
+                ticket: AtomicU64::new(0),
+                space: AtomicU64::new(0),
+                generation: AtomicU64::new(0),
+                start: AtomicU64::new(0),
+                end: AtomicU64::new(0),
+                stride: AtomicU64::new(0),
+            }
+        }
+    }
+
+    fn post(&self, request: &Request, ticket: u64) {
+        let range = match request.flush.extent {
+            Extent::Range(range) => range,
+            Extent::All => PageRange {
+                start: 0,
+                end: 0,
+                stride: 0,
+            },
+        };
+        self.ticket.store(ticket, Ordering::Relaxed);
+        self.space.store(request.space.number(), Ordering::Relaxed);
+        self.generation
+            .store(request.generation.number(), Ordering::Relaxed);
+        self.start.store(range.start, Ordering::Relaxed);
+        self.end.store(range.end, Ordering::Relaxed);
+        self.stride.store(range.stride, Ordering::Relaxed);
+    }
+
+    /// The request and its ticket. Whether tables are freed decides who is a target, and is of no interest to a target.
+    fn read(&self) -> (Request, u64) {
+        let space = SpaceId::from_number(self.space.load(Ordering::Relaxed))
+            .expect("a request is posted before its initiator enters an inbox");
+        let generation = Generation::new(self.generation.load(Ordering::Relaxed));
+        let range = PageRange {
+            start: self.start.load(Ordering::Relaxed),
+            end: self.end.load(Ordering::Relaxed),
+            stride: self.stride.load(Ordering::Relaxed),
+        };
+        let extent = if range.stride == 0 {
+            Extent::All
+        } else {
+            Extent::Range(range)
+        };
+        let flush = Flush {
+            extent,
+            tables_freed: false,
+        };
+        (
+            Request {
+                space,
+                generation,
+                flush,
+            },
+            self.ticket.load(Ordering::Relaxed),
+        )
+    }
+}
+
+/// The generation up to which a finished flush has made every CPU safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlushedGeneration(Generation);
+
+impl FlushedGeneration {
+    /// The generation that the request started.
+    pub fn generation(self) -> Generation {
+        self.0
+    }
+}
+
+/// What the decision of a target depends on, beside the request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    /// What the CPU has loaded.
+    pub(crate) loaded: Option<SpaceId>,
+    /// Whether it only borrows that.
+    pub(crate) lazy: bool,
+    /// The generation with which its slot has caught up.
+    pub(crate) caught_up: Generation,
+    /// Whether generations may be relied on (the mechanism of that name).
+    pub(crate) generations: bool,
+}
+
+/// The decision table of a CPU that has a request before it. The first row that applies gives the answer.
+///
+/// `current` reads the space's generation, late, so that one flush serves as many requests as possible. It is called only if
+/// the space is the loaded one. Returned with the outcome is the generation that the CPU has caught up with afterwards.
+pub(crate) fn decide(
+    standing: &Standing,
+    request: &Request,
+    current: impl FnOnce() -> Generation,
+) -> (Outcome, Generation) {
+    let caught_up = standing.caught_up;
+    match standing.loaded {
+        None => return (Outcome::KernelRoot, caught_up),
+        Some(loaded) if loaded != request.space => return (Outcome::NotLoaded, caught_up),
+        // The slot stays behind, and is compared when the space is next loaded.
+        Some(_) if standing.lazy => return (Outcome::LeftLazy, caught_up),
+        Some(_) => {}
+    }
+    if standing.generations && request.generation <= caught_up {
+        return (Outcome::Covered, caught_up);
+    }
+    let current = current();
+    if !standing.generations {
+        return (Outcome::FullRequested, current);
+    }
+    if caught_up == current {
+        return (Outcome::UpToDate, caught_up);
+    }
+    // Only this request is missing: nothing before it was missed, and nothing after it has been asked for yet. Otherwise to
+    // invalidate its range alone and then to claim `current` would forget the others' ranges.
+    let only_this = request.generation == caught_up.next() && request.generation == current;
+    match request.flush.extent {
+        Extent::Range(_) if only_this => (Outcome::Ranged, current),
+        Extent::All if only_this => (Outcome::FullRequested, current),
+        _ => (Outcome::FullBehind, current),
+    }
+}
+
+/// Who executes a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Executor {
+    Initiator,
+    Target,
+}
+
+impl<P: Platform> Coherence<P> {
+    /// Makes sure that no CPU uses the entries of `space` as they were before the caller changed them, in the addresses of
+    /// `flush`. Returns when that is so: then frames (and, with [`Flush::freeing_tables`], tables) may have new owners.
+    ///
+    /// To be called with interrupts on, pinned to this CPU, after the changes are stored, holding no lock for which others wait
+    /// with interrupts off without answering requests. Not from an interrupt handler.
+    ///
+    /// # Panics
+    /// With debug assertions, if interrupts are off.
+    pub fn flush(&self, space: &Space, flush: Flush, cause: Cause) -> FlushedGeneration {
+        debug_assert!(
+            self.platform.interrupts_enabled(),
+            "a flush was requested with interrupts off"
+        );
+        let me = self.platform.current_cpu();
+        if self.is_suppressed(cause) {
+            self.count(me, Row::Event(Event::Suppressed));
+            return FlushedGeneration(space.generation());
+        }
+        let flush = self.limit(me, flush);
+        self.count(me, Row::Requested(cause));
+
+        let generation = self.advance(space);
+        // Full fence, after the changes and the advance and before the sets are read. It pairs with the fence in
+        // `Coherence::join` (switch.rs), between joining `active` and reading the generation. Without either, both could
+        // read the old: the initiator an `active` without the CPU, and the CPU a generation without the request. Then
+        // nobody would flush that CPU.
+        if !self.has_fault(Fault::NoFenceInitiator) {
+            fence(Ordering::SeqCst);
+        }
+        let targets = self.targets(space, flush, me);
+
+        let request = Request {
+            space: space.id(),
+            generation,
+            flush,
+        };
+        let ticket = self.send(me, &request, &targets, cause);
+        // Interrupts are off, lest a request by another CPU moves this CPU's root or generation halfway through.
+        self.platform.without_interrupts(|| {
+            self.execute(me, Some(space), &request, Executor::Initiator);
+        });
+        self.wait(me, &targets, ticket);
+        FlushedGeneration(generation)
+    }
+
+    /// Answers the requests of other CPUs: to be called by the handler of the shootdown interrupt, interrupts off.
+    ///
+    /// `loaded` is the space of the last [`activate`](Coherence::activate) on this CPU, unless it has
+    /// [left](Coherence::leave) since. `mode` is what was interrupted; the ledger has a row for each.
+    pub fn handle_requests(&self, loaded: Option<&Space>, mode: Mode) {
+        let me = self.platform.current_cpu();
+        self.count(me, Row::Received(mode));
+        if self.answer(me, loaded) == 0 {
+            self.count(me, Row::Event(Event::EmptyInterrupt));
+        }
+    }
+
+    /// Answers the requests of other CPUs without an interrupt: to be called in every loop that waits with interrupts off.
+    ///
+    /// `loaded` as in [`handle_requests`](Coherence::handle_requests). Not to be called in the middle of a switch.
+    pub fn answer_requests(&self, loaded: Option<&Space>) {
+        let me = self.platform.current_cpu();
+        let answered = self.answer(me, loaded);
+        self.cpu(me)
+            .counters
+            .add(Row::Event(Event::AnsweredWaiting), answered);
+    }
+
+    /// The flush that is executed for the one asked for, by the switches and the ceiling.
+    fn limit(&self, me: CpuId, flush: Flush) -> Flush {
+        if flush.frees_tables() {
+            self.count(me, Row::Event(Event::TablesFreed));
+        }
+        if !self.switches().ranged {
+            return flush.limited_to(0);
+        }
+        let limited = flush.limited_to(self.ceiling());
+        if limited != flush {
+            self.count(me, Row::Event(Event::OverCeiling));
+        }
+        limited
+    }
+
+    fn advance(&self, space: &Space) -> Generation {
+        #[cfg(any(loom, shuttle))]
+        if self.has_fault(Fault::PlainAdvance) {
+            return space.generation.advance_by_plain_store();
+        }
+        space.generation.advance()
+    }
+
+    /// The CPUs that must be interrupted.
+    ///
+    /// Acquire, and `active` before `lazy`: a CPU goes lazy by joining `lazy` and then leaving `active` (release). If it is
+    /// missing in `active` for that reason, then this read of `active` makes its bit in `lazy` visible. In the other order it
+    /// could slip from the one to the other between the reads, and go on walking freed tables.
+    ///
+    /// It comes back the other way: joins `active`, fence, compares generations and flushes, leaves `lazy` (release). If it is
+    /// missing in `active` since it joins later, its comparison finds this request (the fences), and if it is missing in `lazy`
+    /// then this read of `lazy` finds its flush done.
+    fn targets(&self, space: &Space, flush: Flush, me: CpuId) -> CpuSet {
+        let early = self
+            .has_fault(Fault::LazyReadFirst)
+            .then(|| space.lazy.load(Ordering::Acquire));
+        let mut active = space.active.load(Ordering::Acquire);
+        let mut lazy = early.unwrap_or_else(|| space.lazy.load(Ordering::Acquire));
+        active.remove(me);
+        lazy.remove(me);
+        if flush.frees_tables() && !self.has_fault(Fault::LazyNotToldOfTables) {
+            return active.union(&lazy);
+        }
+        let spared = lazy.difference(&active).len() as u64;
+        self.cpu(me).counters.add(Row::Skipped(Reason::LazyCpu), spared);
+        active
+    }
+
+    /// Posts a request and interrupts its targets, save those with an interrupt on its way. Returns the request's ticket.
+    fn send(&self, me: CpuId, request: &Request, targets: &CpuSet, cause: Cause) -> u64 {
+        let cpu = self.cpu(me);
+        let ticket = cpu.private.0.next_ticket();
+        if targets.is_empty() {
+            self.count(me, Row::Skipped(Reason::NoOtherCpu));
+            return ticket;
+        }
+        cpu.request.0.post(request, ticket);
+        // Release: whoever takes the bit reads the request, and finds the changes of the tables when it walks them.
+        // All words of an inbox are emptied by one handler, but each is enough to bring an interrupt.
+        let interrupted: CpuSet = targets
+            .iter()
+            .filter(|target| self.cpu(*target).inbox.0.insert(me, Ordering::Release))
+            .collect();
+        cpu.counters.add(Row::Sent(cause), interrupted.len() as u64);
+        cpu.counters.add(
+            Row::Skipped(Reason::InterruptPending),
+            targets.difference(&interrupted).len() as u64,
+        );
+        if !interrupted.is_empty() {
+            self.platform.interrupt(&interrupted);
+        }
+        ticket
+    }
+
+    /// Waits, with interrupts on, until every target has acknowledged.
+    fn wait(&self, me: CpuId, targets: &CpuSet, ticket: u64) {
+        for target in targets {
+            while !self.cpu(me).is_acknowledged(target, ticket) {
+                self.platform.relax();
+            }
+        }
+    }
+
+    /// Answers everything in this CPU's inbox; says how many requests that were.
+    fn answer(&self, me: CpuId, loaded: Option<&Space>) -> u64 {
+        self.check_loaded(me, loaded);
+        // Acquire: pairs with the release in `send`.
+        let initiators = self.cpu(me).inbox.0.take(Ordering::Acquire);
+        for initiator in &initiators {
+            let (request, ticket) = self.cpu(initiator).request.0.read();
+            if self.has_fault(Fault::EarlyAcknowledgement) {
+                self.cpu(initiator).acknowledge(me, ticket);
+            }
+            self.execute(me, loaded, &request, Executor::Target);
+            if !self.has_fault(Fault::EarlyAcknowledgement) {
+                self.cpu(initiator).acknowledge(me, ticket);
+            }
+        }
+        initiators.len() as u64
+    }
+
+    /// Does on this CPU what a request calls for, if `space` (or any) is loaded. Interrupts are off.
+    fn execute(&self, me: CpuId, space: Option<&Space>, request: &Request, executor: Executor) {
+        let cpu = self.cpu(me);
+        let private = &cpu.private.0;
+        let standing = Standing {
+            loaded: private.loaded(),
+            lazy: private.is_lazy(),
+            caught_up: private.slots.generation(private.slot()),
+            generations: self.switches().generations,
+        };
+        let current = || space.expect("the loaded space is known to its CPU").generation();
+        let (mut outcome, caught_up) = decide(&standing, request, current);
+        if outcome == Outcome::FullBehind && self.has_fault(Fault::NoGapRule) {
+            outcome = Outcome::Ranged;
+        }
+        let range = match request.flush.extent {
+            Extent::Range(range) => Some(range),
+            Extent::All => None,
+        };
+        match (outcome, range) {
+            (Outcome::Ranged, Some(range)) => self.invalidate_range(me, &range, executor),
+            (Outcome::Ranged | Outcome::FullRequested | Outcome::FullBehind, _) => {
+                self.platform.invalidate_all();
+                cpu.counters.count(Row::Executed(match executor {
+                    Executor::Initiator => Executed::LocalFull,
+                    Executor::Target => Executed::RemoteFull,
+                }));
+            }
+            (Outcome::LeftLazy, _) => self.let_go(me, space.expect("a borrowed space is known to its CPU")),
+            (Outcome::KernelRoot | Outcome::NotLoaded | Outcome::Covered | Outcome::UpToDate, _) => {}
+        }
+        if caught_up != standing.caught_up {
+            private.slots.catch_up(private.slot(), caught_up);
+        }
+        if executor == Executor::Target {
+            cpu.counters.count(Row::Handled(outcome));
+        }
+    }
+
+    fn invalidate_range(&self, me: CpuId, range: &PageRange, executor: Executor) {
+        range
+            .addresses()
+            .for_each(|address| self.platform.invalidate_page(address));
+        let (ranged, pages) = match executor {
+            Executor::Initiator => (Executed::LocalRanged, Executed::LocalPages),
+            Executor::Target => (Executed::RemoteRanged, Executed::RemotePages),
+        };
+        self.count(me, Row::Executed(ranged));
+        self.cpu(me).counters.add(Row::Executed(pages), range.pages());
+    }
+}

@@ -1,0 +1,131 @@
+//! What an address space carries for coherence: who it is, how often it changed, and which CPUs hold it.
+//!
+//! Two sets say which CPUs have its root loaded.
+//!
+//! ```text
+//!                 activate                    go_lazy
+//!   (in neither) ----------> active: told of   ------> lazy: told only when
+//!        ^                   every change      <------ page tables are freed
+//!        |                        |            activate        |
+//!        +------------------------+----------------------------+
+//!                   leave, or activate another space
+//! ```
+//!
+//! * **A CPU that has the root loaded is in at least one of the sets**, and only the CPU itself enters or leaves them. It
+//!   enters the new set before it leaves the old one, and leaves the last one after another root is loaded.
+//! * A CPU outside `active` uses no translation of the space until it is back inside and has compared generations.
+//! * So a set without a CPU proves something: not in `active` means that the CPU will compare, and in neither means that its
+//!   walker is elsewhere. `switch.rs` argues why the sets may be trusted at the moment an initiator reads them.
+
+use core::num::NonZeroU64;
+
+use crate::generation::{AtomicGeneration, Generation};
+use crate::sync::{AtomicU64, Ordering, constructor};
+use crate::{AtomicCpuSet, CpuSet};
+
+/// Which address space: a number given once and never again, so that a stale tag cannot be taken for a fresh one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpaceId(NonZeroU64);
+
+impl SpaceId {
+    pub(crate) fn from_number(number: u64) -> Option<Self> {
+        NonZeroU64::new(number).map(SpaceId)
+    }
+
+    /// The number: at least 1.
+    pub const fn number(self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// The coherence state of one address space. Its owner keeps it alive while any CPU has it loaded, lazily too.
+#[derive(Debug)]
+pub struct Space {
+    id: SpaceId,
+    root: u64,
+    pub(crate) generation: AtomicGeneration,
+    pub(crate) active: AtomicCpuSet,
+    pub(crate) lazy: AtomicCpuSet,
+    pub(crate) gathers: GathersInProgress,
+}
+
+impl Space {
+    constructor! {
+        pub(crate) fn new(id: SpaceId, root: u64) -> Self {
+            Space {
+                id,
+                root,
+                generation: AtomicGeneration::new(),
+                active: AtomicCpuSet::new(),
+                lazy: AtomicCpuSet::new(),
+                gathers: GathersInProgress::new(),
+            }
+        }
+    }
+
+    /// The identity.
+    pub fn id(&self) -> SpaceId {
+        self.id
+    }
+
+    /// The root that was given to [`new_space`](crate::Coherence::new_space).
+    pub fn root(&self) -> u64 {
+        self.root
+    }
+
+    /// The generation reached so far.
+    pub fn generation(&self) -> Generation {
+        self.generation.load()
+    }
+
+    /// The CPUs that are told of every change. Out of date as soon as it is read; for reports and tests.
+    pub fn active(&self) -> CpuSet {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    /// The CPUs that only borrow the space. Out of date as soon as it is read; for reports and tests.
+    pub fn lazy(&self) -> CpuSet {
+        self.lazy.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Space {
+    /// # Panics
+    /// With debug assertions, if a CPU still has the root loaded: its walker would go on through freed tables.
+    fn drop(&mut self) {
+        debug_assert!(
+            self.active().is_empty() && self.lazy().is_empty(),
+            "address space {} dropped while CPUs {:?} (active) and {:?} (lazy) have it loaded",
+            self.id.number(),
+            self.active(),
+            self.lazy(),
+        );
+    }
+}
+
+/// How many gathers of the space have begun and not yet flushed. `gather.rs` says what for.
+#[derive(Debug)]
+pub(crate) struct GathersInProgress(AtomicU64);
+
+impl GathersInProgress {
+    constructor! {
+        fn new() -> Self {
+            GathersInProgress(AtomicU64::new(0))
+        }
+    }
+
+    /// Announces a gather, before it takes its first table lock.
+    pub(crate) fn begin(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the caller's is the only one. Acquire: if another one is no longer counted, its flush is over.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.0.load(Ordering::Acquire) <= 1
+    }
+
+    /// Ends a gather whose flush is over. Release: see [`is_alone`](Self::is_alone).
+    pub(crate) fn end(&self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}

@@ -1,0 +1,226 @@
+//! Activate, go lazy, come back, leave: what a CPU has loaded, and which sets it is in. Every ordering argument is here or in
+//! `shootdown.rs`, and they refer to each other.
+//!
+//! All of it runs on the CPU itself with interrupts off, so no handler sees a switch half done; a request that comes meanwhile
+//! is answered right after.
+//!
+//! **Joining.** A CPU that is about to use a space does
+//!
+//! ```text
+//!   join active; FENCE; read the generation; flush what the slot is behind; [leave lazy]
+//! ```
+//!
+//! and an initiator does
+//!
+//! ```text
+//!   change entries; advance the generation; FENCE; read active; [read lazy]
+//! ```
+//!
+//! The two fences are ordered one way or the other. If the CPU's comes first, the initiator sees it in `active` and
+//! interrupts it. If the initiator's comes first, the CPU reads a generation that includes the request; that read
+//! acquires the changed entries too, so what its walker finds after the flush is new. In neither case does it use an old entry
+//! after `flush` has returned.
+//!
+//! **No marker for "switching" is needed.** Linux filters the members of its mask by what each CPU has loaded, and therefore must
+//! publish when that is about to change. Here the sets are exact, since a CPU leaves them itself when it switches away, and
+//! nothing else is asked: a member is interrupted, whatever it is doing. The price is one locked instruction per set left.
+//!
+//! **Leaving** happens after the other root is loaded (release), so that whoever misses the CPU in both sets (acquire) knows
+//! that its walker is elsewhere. What its slot still holds under another tag is not walked and not used, and is compared at the
+//! next joining.
+//!
+//! **Coming back needs no interrupt.** While lazy the CPU uses no user translation, so that it may hold stale ones; it
+//! joins as above. It leaves `lazy` last: an initiator that frees tables reads `active` and then `lazy`, and must find the CPU
+//! in one of them or else find its flush done.
+//!
+//! **Threads of one space** follow each other with nothing to do: nothing was withheld from this CPU.
+
+use crate::fault::Fault;
+use crate::sync::{Ordering, fence};
+use crate::tags::SlotIndex;
+use crate::{Coherence, CpuId, Executed, Generation, Platform, Row, Space, Switched};
+
+impl<P: Platform> Coherence<P> {
+    /// Makes this CPU use `entering`: loads it, or comes back to it from borrowing it, or does nothing.
+    ///
+    /// `leaving` is the space of the last `activate` on this CPU, unless it has [left](Coherence::leave) since. Both may be
+    /// the same. When this returns, the CPU may let go of what kept `leaving` alive, unless it is the same.
+    ///
+    /// To be called on the CPU with interrupts off.
+    ///
+    /// # Panics
+    /// If `leaving` is not what the CPU has loaded.
+    pub fn activate(&self, leaving: Option<&Space>, entering: &Space) {
+        let me = self.switching_cpu();
+        let private = &self.cpu(me).private.0;
+        if private.loaded() == Some(entering.id()) {
+            if private.is_lazy() {
+                self.come_back(me, entering);
+            } else {
+                self.count(me, Row::Switched(Switched::Kept));
+            }
+            return;
+        }
+        self.enter(me, leaving, entering);
+    }
+
+    /// From now on this CPU only borrows the space it has loaded: it keeps walking its tables, and uses no translation of the
+    /// user half before the next [`activate`](Coherence::activate).
+    ///
+    /// `loaded` as `leaving` in `activate`. To be called on the CPU with interrupts off.
+    ///
+    /// # Panics
+    /// If `loaded` is not what the CPU has loaded.
+    pub fn go_lazy(&self, loaded: &Space) {
+        let me = self.switching_cpu();
+        let private = &self.cpu(me).private.0;
+        self.check_loaded(me, Some(loaded));
+        if private.loaded().is_none() || private.is_lazy() {
+            return;
+        }
+        private.set_lazy(true);
+        self.count(me, Row::Switched(Switched::WentLazy));
+        if !self.switches().lazy {
+            return;
+        }
+        if self.has_fault(Fault::LeaveActiveFirst) {
+            loaded.active.remove(me, Ordering::Release);
+        }
+        loaded.lazy.insert(me, Ordering::Relaxed);
+        // Release: pairs with the acquire of `active` in `Coherence::targets`. Whoever misses this CPU there finds it in
+        // `lazy`. (It need not be a full fence: this CPU reads nothing that an initiator writes.)
+        loaded.active.remove(me, Ordering::Release);
+    }
+
+    /// Loads the kernel root on this CPU, which then has no part in the space any more.
+    ///
+    /// `loaded` as `leaving` in `activate`; the CPU may let go of what kept it alive when this returns. To be called on the
+    /// CPU with interrupts off.
+    ///
+    /// # Panics
+    /// If `loaded` is not what the CPU has loaded.
+    pub fn leave(&self, loaded: &Space) {
+        let me = self.switching_cpu();
+        self.check_loaded(me, Some(loaded));
+        if self.cpu(me).private.0.loaded().is_some() {
+            self.let_go(me, loaded);
+        }
+    }
+
+    /// Loads the kernel root and leaves the sets of the loaded space. The slot keeps its generation, and stays behind.
+    pub(crate) fn let_go(&self, me: CpuId, loaded: &Space) {
+        let private = &self.cpu(me).private.0;
+        let was_lazy = private.is_lazy();
+        if self.has_fault(Fault::LeaveSetsBeforeLoad) {
+            self.leave_sets(me, loaded, was_lazy);
+        }
+        self.platform.load_kernel_root();
+        private.set_kernel_root();
+        self.leave_sets(me, loaded, was_lazy);
+        self.count(me, Row::Switched(Switched::Left));
+    }
+
+    fn enter(&self, me: CpuId, leaving: Option<&Space>, entering: &Space) {
+        self.check_loaded(me, leaving);
+        let private = &self.cpu(me).private.0;
+        // The CPU may have let go of what the kernel believes it is leaving, in a handler.
+        let left = leaving.filter(|_| private.loaded().is_some());
+        let was_lazy = private.is_lazy();
+
+        let generation = self.join(
+            me,
+            entering,
+            Fault::NoFenceEntering,
+            Fault::GenerationBeforeSetEntering,
+        );
+        let (slot, held) = private.slots.choose(entering.id(), self.platform.tags());
+        let keep = held && self.is_fresh(me, slot, generation);
+        private.slots.assign(slot, entering.id(), generation);
+        if let (Some(left), true) = (left, self.has_fault(Fault::LeaveSetsBeforeLoad)) {
+            self.leave_sets(me, left, was_lazy);
+        }
+        self.platform.load_root(entering.root(), slot.tag(), keep);
+        private.set_loaded(entering.id(), slot);
+        if let Some(left) = left {
+            self.leave_sets(me, left, was_lazy);
+        }
+        self.count(me, Row::Switched(Switched::Entered));
+        if !keep {
+            self.count(me, Row::Executed(Executed::SwitchFull));
+        }
+    }
+
+    fn come_back(&self, me: CpuId, entering: &Space) {
+        let private = &self.cpu(me).private.0;
+        self.count(me, Row::Switched(Switched::CameBack));
+        private.set_lazy(false);
+        if !self.switches().lazy {
+            // It never left `active`, and a request would have made it let go.
+            return;
+        }
+        if self.has_fault(Fault::LeaveLazyBeforeFlush) {
+            entering.lazy.remove(me, Ordering::Release);
+        }
+        let generation = self.join(
+            me,
+            entering,
+            Fault::NoFenceComingBack,
+            Fault::GenerationBeforeSetComingBack,
+        );
+        let slot = private.slot();
+        if !self.is_fresh(me, slot, generation) && !self.has_fault(Fault::NoComparison) {
+            self.platform.invalidate_all();
+            private.slots.catch_up(slot, generation);
+            self.count(me, Row::Executed(Executed::LazyFull));
+        }
+        // Release: pairs with the acquire of `lazy` in `Coherence::targets`. Whoever misses this CPU there, and missed it in
+        // `active` before, finds the flush above done.
+        entering.lazy.remove(me, Ordering::Release);
+    }
+
+    /// Joins `active` and reads the generation, in this order for every CPU to see.
+    fn join(&self, me: CpuId, entering: &Space, no_fence: Fault, generation_first: Fault) -> Generation {
+        let early = self.has_fault(generation_first).then(|| entering.generation());
+        entering.active.insert(me, Ordering::Relaxed);
+        // Full fence, between joining and reading the generation. It pairs with the fence in `Coherence::flush`
+        // (shootdown.rs), between advancing the generation and reading `active`. Without either, both could read the old: the
+        // initiator an `active` without this CPU, and this CPU a generation without the request. Then nobody would flush it.
+        if !self.has_fault(no_fence) {
+            fence(Ordering::SeqCst);
+        }
+        // Acquire (in `load`): what the walker finds from here on is at least as new as the generation.
+        early.unwrap_or_else(|| entering.generation())
+    }
+
+    /// Whether a slot that holds a space has missed nothing up to a generation.
+    fn is_fresh(&self, me: CpuId, slot: SlotIndex, generation: Generation) -> bool {
+        self.switches().generations && self.cpu(me).private.0.slots.generation(slot) == generation
+    }
+
+    /// Leaves the set that the CPU is in. Release: another root was loaded before.
+    fn leave_sets(&self, me: CpuId, space: &Space, was_lazy: bool) {
+        let set = if was_lazy && self.switches().lazy {
+            &space.lazy
+        } else {
+            &space.active
+        };
+        set.remove(me, Ordering::Release);
+    }
+
+    fn switching_cpu(&self) -> CpuId {
+        debug_assert!(
+            !self.platform.interrupts_enabled(),
+            "an address space was switched with interrupts on"
+        );
+        self.platform.current_cpu()
+    }
+
+    /// The kernel may still name a space that this CPU has let go of since, but not the other way round.
+    pub(crate) fn check_loaded(&self, me: CpuId, named: Option<&Space>) {
+        let loaded = self.cpu(me).private.0.loaded();
+        assert!(
+            loaded.is_none() || loaded == named.map(Space::id),
+            "CPU {me} has an address space loaded that its kernel does not know of",
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! Tag slots (PCIDs, ASIDs): what a CPU still holds of address spaces that it has switched away from.
+//!
+//! A slot names a space and a generation. **The slot's promise:** under its tag the CPU holds nothing that was taken out of
+//! that space's tables before the advance which produced that generation. To flush more without raising the generation keeps
+//! the promise; to raise it without flushing breaks it.
+//!
+//! On a machine without tags one slot is used, and loading a root always flushes.
+
+use crate::sync::Private;
+use crate::{Generation, SpaceId};
+
+/// How many slots a CPU has. More cost cache and are seldom warm when they are needed again.
+const SLOTS: usize = 6;
+
+/// A hardware tag: 0 belongs to the kernel root, the slots' are 1 and up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tag(u16);
+
+impl Tag {
+    /// The tag of the kernel root.
+    pub const KERNEL: Self = Tag(0);
+
+    /// The number.
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+}
+
+/// Which of the CPU's slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotIndex(usize);
+
+impl SlotIndex {
+    pub(crate) const FIRST: Self = SlotIndex(0);
+
+    pub(crate) fn tag(self) -> Tag {
+        Tag(self.0 as u16 + 1)
+    }
+
+    pub(crate) fn number(self) -> u64 {
+        self.0 as u64
+    }
+
+    pub(crate) fn from_number(number: u64) -> Self {
+        SlotIndex(number as usize % SLOTS)
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    /// The space's number; 0 for a slot never used.
+    space: Private,
+    generation: Private,
+}
+
+/// A CPU's slots. Only that CPU touches them.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    slots: [Slot; SLOTS],
+    /// The slot that is taken from its space next, round robin.
+    next: Private,
+}
+
+impl Slots {
+    pub(crate) const fn new() -> Self {
+        Slots {
+            slots: [const {
+                Slot {
+                    space: Private::new(0),
+                    generation: Private::new(0),
+                }
+            }; SLOTS],
+            next: Private::new(0),
+        }
+    }
+
+    /// The slot for a space that is about to be loaded on a machine with so many tags, and whether the slot holds it already.
+    pub(crate) fn choose(&self, space: SpaceId, tags: usize) -> (SlotIndex, bool) {
+        let usable = tags.clamp(1, SLOTS);
+        if usable == 1 {
+            // Nothing outlives the loading of a root here, not even that of the same one.
+            return (SlotIndex::FIRST, false);
+        }
+        let held = self.slots[..usable]
+            .iter()
+            .position(|slot| slot.space.get() == space.number());
+        if let Some(index) = held {
+            return (SlotIndex(index), true);
+        }
+        let index = self.next.get() as usize % usable;
+        self.next.set(index as u64 + 1);
+        (SlotIndex(index), false)
+    }
+
+    /// The generation that a slot has caught up with.
+    pub(crate) fn generation(&self, slot: SlotIndex) -> Generation {
+        Generation::new(self.slots[slot.0].generation.get())
+    }
+
+    /// Notes that a slot holds a space, flushed up to a generation.
+    pub(crate) fn assign(&self, slot: SlotIndex, space: SpaceId, generation: Generation) {
+        self.slots[slot.0].space.set(space.number());
+        self.slots[slot.0].generation.set(generation.number());
+    }
+
+    /// Notes that a slot has been flushed up to a generation.
+    pub(crate) fn catch_up(&self, slot: SlotIndex, generation: Generation) {
+        self.slots[slot.0].generation.set(generation.number());
+    }
+}
