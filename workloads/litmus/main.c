@@ -1,0 +1,346 @@
+/* One thread changes a mapping and raises a flag; others spin on the flag and then access: they must see the new mapping.
+ *
+ * This is promise D3 as a program can observe it, one case per class of operation. Every iteration goes
+ *
+ *     changer                                   readers, one per further CPU, each bound to its own
+ *     prepares the page, says `prepared`   -->  touch it, so that their CPU holds the old translation, say `touched`
+ *     changes the mapping
+ *     says `changed`                       -->  access it once more, compare, say `accessed`
+ *
+ * Waiting is by spinning with a pause, never in the kernel: a reader stays in user mode from its touch to its access, so nothing but
+ * the shootdown can take the old translation away. Faults are recovered by moving the saved instruction pointer to a label.
+ * Readers only write through a translation where a stale store cannot hurt a kernel that forgot a flush.
+ *
+ * A stale access is counted, not fatal; the program then exits with 1 and says how many of how many were stale.
+ */
+#include "../include/workload.h"
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+
+#define MOST_READERS 63
+#define BATCH 64 /* pages that one fork serves */
+
+#define FAULTED (-1L)
+
+/* Loads or stores; gives FAULTED if the access faulted. */
+long load(volatile long *place);
+long store(volatile long *place, long value);
+__asm__(".text\n"
+	".globl load\n.type load, @function\nload:\n\tmov (%rdi), %rax\n\tret\n"
+	".globl store\n.type store, @function\nstore:\n\tmov %rsi, (%rdi)\n\txor %eax, %eax\n\tret\n"
+	".globl faulted\nfaulted:\n\tmov $-1, %rax\n\tret\n");
+extern char faulted[];
+
+static void on_fault(int signal, siginfo_t *information, void *context)
+{
+	ucontext_t *registers = context;
+	uintptr_t place = (uintptr_t)registers->uc_mcontext.gregs[REG_RIP];
+	(void)signal;
+	if (place != (uintptr_t)load && place != (uintptr_t)store)
+		end_with(1, "a fault at %p by the instruction at %lx", information->si_addr, (unsigned long)place);
+	registers->uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)faulted;
+}
+
+/* ---- the hand-over between changer and readers; one cache line each ---- */
+
+struct line {
+	long value;
+	long stale;	 /* accesses that saw the old mapping */
+	long stale_next; /* touches that saw an even older one */
+} __attribute__((aligned(64)));
+
+static struct line prepared, changed, touched[MOST_READERS], accessed[MOST_READERS];
+static int readers;
+
+static void say(struct line *line, long value)
+{
+	__atomic_store_n(&line->value, value, __ATOMIC_RELEASE);
+}
+
+static void wait_for(struct line *line, long value)
+{
+	while (__atomic_load_n(&line->value, __ATOMIC_ACQUIRE) != value)
+		relax();
+}
+
+static void wait_for_all(struct line *lines, long value)
+{
+	for (int reader = 0; reader < readers; reader++)
+		wait_for(&lines[reader], value);
+}
+
+/* ---- the cases ---- */
+
+static volatile long *page, *other_page; /* where the tested page lies, and where mremap moves it */
+static volatile long *batch;		 /* the pages of a forking case */
+static int child_says[2], child_hears[2];
+static pid_t child = -1;
+
+static void *map_at(volatile long *place, size_t length, int protection)
+{
+	int fixed = place ? MAP_FIXED : 0;
+	void *memory = mmap((void *)place, length, protection, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
+	check(memory != MAP_FAILED);
+	return memory;
+}
+
+/* A page with mapped neighbours, so that its table stays when it goes. */
+static void place_among_neighbours(void)
+{
+	page = (volatile long *)((char *)map_at(NULL, 3 * PAGE, PROT_READ | PROT_WRITE) + PAGE);
+	page[-1] = page[PAGE / sizeof(long)] = 1;
+}
+
+/* A page alone in its two megabytes, so that its table goes with it. */
+static void place_alone(void)
+{
+	char *space = map_at(NULL, 6UL << 20, PROT_NONE);
+	page = (volatile long *)(((uintptr_t)space + (4UL << 20) - 1) & ~((2UL << 20) - 1));
+	check(munmap(space, 6UL << 20) == 0);
+}
+
+static void place_two(void)
+{
+	place_among_neighbours();
+	other_page = (volatile long *)((char *)map_at(NULL, 3 * PAGE, PROT_READ | PROT_WRITE) + PAGE);
+	other_page[-1] = other_page[PAGE / sizeof(long)] = 1;
+}
+
+static void place_batch(void)
+{
+	batch = map_at(NULL, BATCH * PAGE, PROT_READ | PROT_WRITE);
+	check(pipe(child_says) == 0 && pipe(child_hears) == 0);
+}
+
+static volatile long *batch_page(long iteration)
+{
+	return batch + (iteration - 1) % BATCH * (PAGE / sizeof(long));
+}
+
+/* munmap: the page must be gone. */
+static void prepare_fresh(long iteration)
+{
+	map_at(page, PAGE, PROT_READ | PROT_WRITE);
+	*page = iteration;
+}
+static int touch_page(int reader, long iteration) { (void)reader; return load(page) == iteration; }
+static void change_munmap(long iteration) { (void)iteration; check(munmap((void *)page, PAGE) == 0); }
+static int access_is_gone(int reader, long iteration) { (void)reader, (void)iteration; return load(page) == FAULTED; }
+
+/* mmap over it: the new page must be seen, which reads as zeros. */
+static void change_mmap(long iteration) { (void)iteration; map_at(page, PAGE, PROT_READ | PROT_WRITE); }
+static int access_is_zero(int reader, long iteration) { (void)reader, (void)iteration; return load(page) == 0; }
+
+/* mprotect to read-only: stores must fault. The readers have stored before, so that their entry is dirty. */
+static void prepare_writable(long iteration)
+{
+	check(mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE) == 0);
+	page[100] = iteration;
+}
+static int touch_by_store(int reader, long iteration) { return store(&page[reader], iteration) == 0; }
+static void change_read_only(long iteration) { (void)iteration; check(mprotect((void *)page, PAGE, PROT_READ) == 0); }
+static int access_may_not_store(int reader, long iteration)
+{
+	return store(&page[reader], -iteration) == FAULTED && load(&page[reader]) == iteration && load(&page[100]) == iteration;
+}
+
+/* mprotect to nothing: loads must fault too. */
+static void change_no_access(long iteration) { (void)iteration; check(mprotect((void *)page, PAGE, PROT_NONE) == 0); }
+
+/* MADV_DONTNEED: zeros must be seen. */
+static void prepare_value(long iteration) { *page = iteration; }
+static void change_dontneed(long iteration) { (void)iteration; check(madvise((void *)page, PAGE, MADV_DONTNEED) == 0); }
+
+/* mremap: gone from the old place, the value at the new one, which held another page until now. */
+static void prepare_two(long iteration)
+{
+	prepare_fresh(iteration);
+	*other_page = -iteration;
+}
+static int touch_two(int reader, long iteration) { (void)reader; return (load(page) == iteration) & (load(other_page) == -iteration); }
+static void change_mremap(long iteration)
+{
+	(void)iteration;
+	check(mremap((void *)page, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other_page) == other_page);
+}
+static int access_moved(int reader, long iteration)
+{
+	(void)reader;
+	return (load(page) == FAULTED) & (load(other_page) == iteration);
+}
+
+/* The forking cases: a child holds a second reference to all pages of the batch while they are changed. */
+static void end_child(void)
+{
+	if (child < 0)
+		return;
+	int status;
+	check(write(child_hears[1], "e", 1) == 1);
+	check(waitpid(child, &status, 0) == child && WIFEXITED(status));
+	child = -1;
+}
+
+static void fork_child(long iteration)
+{
+	end_child();
+	child = fork();
+	check(child >= 0);
+	if (child == 0) {
+		char byte;
+		/* The child looks at each page when told to, and answers whether it still is as it was at the fork. */
+		for (long seen = iteration;; seen++) {
+			if (read(child_hears[0], &byte, 1) != 1 || byte == 'e')
+				_exit(0);
+			volatile long *mine = batch_page(seen);
+			byte = 's';
+			for (int reader = 0; reader < readers; reader++)
+				if (mine[reader] != seen)
+					byte = 'c';
+			if (write(child_says[1], &byte, 1) != 1)
+				_exit(1);
+		}
+	}
+}
+
+/* Copy-on-write by the changer: the readers must see its new page. */
+static void prepare_shared_copy(long iteration)
+{
+	if ((iteration - 1) % BATCH != 0)
+		return;
+	end_child();
+	for (long i = iteration; i < iteration + BATCH; i++)
+		batch_page(i)[0] = i;
+	fork_child(iteration);
+}
+static int touch_batch(int reader, long iteration) { (void)reader; return load(batch_page(iteration)) == iteration; }
+static void change_by_store(long iteration) { *batch_page(iteration) = -iteration; }
+static int access_new_copy(int reader, long iteration) { (void)reader; return load(batch_page(iteration)) == -iteration; }
+
+/* fork: what the readers store afterwards must not reach the child. They have stored before, so that their entry is dirty. Each
+ * iteration forks, for the entry must be write-protected between a reader's touch and its store. */
+static void prepare_for_fork(long iteration)
+{
+	for (int reader = 0; reader < readers; reader++)
+		batch_page(iteration)[reader] = iteration;
+}
+static int touch_batch_by_store(int reader, long iteration) { return store(batch_page(iteration) + reader, iteration) == 0; }
+static void change_fork(long iteration) { fork_child(iteration); }
+static int access_by_store(int reader, long iteration)
+{
+	volatile long *mine = batch_page(iteration) + reader;
+	return store(mine, -iteration) == 0 && load(mine) == -iteration;
+}
+static long child_saw_change;
+static void after_fork(long iteration)
+{
+	char byte;
+	(void)iteration;
+	check(write(child_hears[1], "l", 1) == 1 && read(child_says[0], &byte, 1) == 1);
+	child_saw_change += byte != 's';
+	end_child();
+}
+
+static const struct litmus {
+	const char *name;
+	void (*place)(void);
+	void (*prepare)(long iteration);
+	int (*touch)(int reader, long iteration);
+	void (*change)(long iteration);
+	int (*access)(int reader, long iteration);
+	void (*after)(long iteration);
+} cases[] = {
+	{"munmap", place_among_neighbours, prepare_fresh, touch_page, change_munmap, access_is_gone, NULL},
+	{"munmap-table", place_alone, prepare_fresh, touch_page, change_munmap, access_is_gone, NULL},
+	{"mmap-over", place_among_neighbours, prepare_fresh, touch_page, change_mmap, access_is_zero, NULL},
+	{"mprotect-down", place_among_neighbours, prepare_writable, touch_by_store, change_read_only, access_may_not_store, NULL},
+	{"mprotect-none", place_among_neighbours, prepare_writable, touch_by_store, change_no_access, access_is_gone, NULL},
+	{"dontneed", place_among_neighbours, prepare_value, touch_page, change_dontneed, access_is_zero, NULL},
+	{"mremap", place_two, prepare_two, touch_two, change_mremap, access_moved, NULL},
+	{"cow-write", place_batch, prepare_shared_copy, touch_batch, change_by_store, access_new_copy, NULL},
+	{"fork-write", place_batch, prepare_for_fork, touch_batch_by_store, change_fork, access_by_store, after_fork},
+};
+
+static const struct litmus *litmus;
+static long iterations;
+static int cpus[MOST_READERS + 1];
+
+static void *read_always(void *argument)
+{
+	int self = (int)(long)argument;
+	bind_to(cpus[self + 1]);
+	for (long iteration = 1; iteration <= iterations; iteration++) {
+		wait_for(&prepared, iteration);
+		if (!litmus->touch(self, iteration))
+			touched[self].stale_next++;
+		say(&touched[self], iteration);
+		wait_for(&changed, iteration);
+		if (!litmus->access(self, iteration))
+			accessed[self].stale++;
+		say(&accessed[self], iteration);
+	}
+	return NULL;
+}
+
+static void change_always(void)
+{
+	for (long iteration = 1; iteration <= iterations; iteration++) {
+		litmus->prepare(iteration);
+		say(&prepared, iteration);
+		wait_for_all(touched, iteration);
+		litmus->change(iteration);
+		say(&changed, iteration);
+		wait_for_all(accessed, iteration);
+		if (litmus->after)
+			litmus->after(iteration);
+	}
+	end_child();
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const options[] = {"case", "iterations", "readers", NULL};
+	only_options(argc, argv, options);
+	const char *wanted = word_option(argc, argv, "case", "");
+	iterations = number_option(argc, argv, "iterations", 1, 100000);
+	int available = allowed_cpus(cpus, MOST_READERS + 1);
+	if (available < 2)
+		refuse("at least two CPUs are needed, there is %d", available);
+	readers = (int)number_option(argc, argv, "readers", 1, available - 1);
+	if (readers > available - 1)
+		refuse("--readers %d: there are only %d CPUs", readers, available);
+	for (litmus = cases; litmus < cases + sizeof cases / sizeof *cases; litmus++)
+		if (strcmp(litmus->name, wanted) == 0)
+			break;
+	if (litmus == cases + sizeof cases / sizeof *cases) {
+		fputs("--case NAME is needed, one of:", stderr);
+		for (litmus = cases; litmus < cases + sizeof cases / sizeof *cases; litmus++)
+			fprintf(stderr, " %s", litmus->name);
+		fputs("\n", stderr);
+		return 2;
+	}
+	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+	check(sigaction(SIGSEGV, &action, NULL) == 0);
+	litmus->place();
+	bind_to(cpus[0]);
+	pthread_t threads[MOST_READERS];
+	for (long i = 0; i < readers; i++)
+		check(pthread_create(&threads[i], NULL, read_always, (void *)i) == 0);
+	change_always();
+	long stale = child_saw_change, stale_touches = 0;
+	for (int i = 0; i < readers; i++) {
+		check(pthread_join(threads[i], NULL) == 0);
+		stale += accessed[i].stale;
+		stale_touches += touched[i].stale_next;
+	}
+	printf("case=%s readers=%d iterations=%ld stale=%ld stale_touches=%ld\n", litmus->name, readers, iterations, stale,
+	       stale_touches);
+	if (stale || stale_touches) {
+		fflush(stdout);
+		fail("%s: %ld of %ld accesses saw the old mapping", litmus->name, stale + stale_touches, iterations * readers);
+	}
+	puts("ok");
+	return 0;
+}

@@ -1,0 +1,2 @@
+/* The thread check of include/threads.h, linked statically against glibc. */
+#include "../include/threads.h"
