@@ -1,2 +1,40 @@
-//! The `ceasefire` command.
-fn main() {}
+//! The `ceasefire` command: it runs Linux programs on the Ceasefire kernel in QEMU and accounts for every coherence interrupt.
+//!
+//! `command_line` says what can be typed; each verb has a file. Whatever runs a guest goes through `session`, which alone uses
+//! `qemu`; whatever is saved has the form in `result`.
+#![deny(unsafe_code)]
+
+mod command_line;
+mod diagnosis;
+mod doctor;
+mod failure;
+mod initramfs;
+mod kernel_image;
+mod mechanisms;
+mod monitor;
+mod program;
+mod project;
+mod qemu;
+mod result;
+mod run;
+mod session;
+mod size;
+mod tables;
+
+use std::process::ExitCode;
+
+use command_line::Verb;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let ended = command_line::read().and_then(|line| match &line.verb {
+        Verb::Run(options) => run::run(options),
+        Verb::Doctor => doctor::run(),
+    });
+    ended.unwrap_or_else(|failure: Failure| {
+        if let Some(sentence) = failure.sentence() {
+            eprintln!("ceasefire: {sentence}");
+        }
+        ExitCode::from(failure.status())
+    })
+}

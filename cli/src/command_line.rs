@@ -1,0 +1,134 @@
+//! What can be typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::failure::Failure;
+use crate::program::Companion;
+use crate::qemu::Board;
+use crate::size::{Limit, Memory};
+
+/// Runs Linux programs on the Ceasefire kernel, and accounts for every interrupt that keeps its CPUs' translations coherent.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ceasefire",
+    bin_name = "./ceasefire",
+    version,
+    max_term_width = 110,
+    disable_help_subcommand = true
+)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run a program and show which CPUs were interrupted, why, and which interrupts were avoided
+    Run(Box<Run>),
+    /// Say what this machine has, what it lacks and how to get it
+    Doctor,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) guest: GuestOptions,
+    /// Write the result to this file as JSON (docs/guide/results.md); it replaces an older one only when complete
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the kernel's log to this file as it comes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kernel_log: Option<PathBuf>,
+    /// Print no ledger and no notes: only what the program prints
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// The program, as a path or a name in PATH, and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    pub(crate) program: Vec<OsString>,
+}
+
+/// The guest that a program runs in: the same for every command that runs one.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct GuestOptions {
+    /// CPUs of the guest, 1 to 64
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) cpus: u32,
+    /// Memory of the guest, such as 512M or 2G
+    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = Memory::parse)]
+    pub(crate) memory: Memory,
+    /// Switch a mechanism off (repeatable, or several with commas; 'help' lists them)
+    #[arg(long, value_name = "MECHANISM", value_delimiter = ',')]
+    pub(crate) without: Vec<String>,
+    /// The board
+    #[arg(long, value_name = "BOARD", default_value_t = Board::Q35, value_enum)]
+    pub(crate) machine: Board,
+    /// How the CPUs advance: each on a host thread, or in turn on one. Default: parallel if the host has as many
+    #[arg(long, value_enum, conflicts_with = "deterministic")]
+    pub(crate) mode: Option<Turns>,
+    /// Run on a clock that counts instructions: the same run gives the same output, ledger and counts
+    #[arg(long)]
+    pub(crate) deterministic: bool,
+    /// With --deterministic: another schedule for each number, the same for the same number
+    #[arg(long, value_name = "N", requires = "deterministic", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// End the run after this time, such as 90s or 5m, or never with 'none'
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = Limit::parse)]
+    pub(crate) timeout: Limit,
+    /// Pack a file or folder beside the program (repeatable); a relative GUEST is below /
+    #[arg(long, value_name = "HOST[:GUEST]")]
+    pub(crate) file: Vec<OsString>,
+    /// Set a variable for the program (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = clap::builder::OsStringValueParser::new())]
+    pub(crate) env: Vec<OsString>,
+    /// Boot this kernel instead of building the project's
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) kernel_image: Option<PathBuf>,
+    /// Further words for the kernel's command line
+    #[arg(long, value_name = "WORDS", hide = true)]
+    pub(crate) kernel: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Turns {
+    Parallel,
+    Single,
+}
+
+impl GuestOptions {
+    pub(crate) fn companions(&self) -> Vec<Companion> {
+        self.file.iter().map(|text| Companion::parse(text)).collect()
+    }
+}
+
+/// Reads the command line.
+///
+/// # Errors
+/// A usage failure of one sentence. Help and version are printed here, and end the process.
+pub(crate) fn read() -> Result<CommandLine, Failure> {
+    CommandLine::try_parse().map_err(|error| {
+        if !error.use_stderr() || std::env::args_os().len() < 2 {
+            error.exit();
+        }
+        Failure::usage(one_sentence(&error.to_string()))
+    })
+}
+
+/// clap's first paragraph without its label, which is the sentence that matters, and its tip.
+fn one_sentence(message: &str) -> String {
+    let first = message.split("\n\n").next().unwrap_or(message);
+    let words: Vec<_> = first.split_whitespace().collect();
+    let sentence = words.join(" ");
+    let sentence = sentence.strip_prefix("error: ").unwrap_or(&sentence);
+    match message.lines().find_map(|line| line.trim().strip_prefix("tip: ")) {
+        Some(tip) => format!("{sentence} ({tip})"),
+        None => sentence.to_owned(),
+    }
+}

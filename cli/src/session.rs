@@ -1,0 +1,293 @@
+//! One guest from start to end: its streams carried to where they belong, its end understood.
+//!
+//! Each stream has a thread that copies; everything that can end the run arrives in one queue, which the caller's thread
+//! drains. The log stream closes exactly when QEMU is gone, whatever the reason, so its end is the emulator's end.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::process::{ChildStdin, ChildStdout};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{JoinHandle, spawn};
+use std::time::{Duration, Instant};
+
+use protocol::input;
+use protocol::report::{Report, SCHEMA};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::diagnosis;
+use crate::failure::Failure;
+use crate::kernel_image::Symbols;
+use crate::monitor::Monitor;
+use crate::qemu::{End, Guest, Running};
+
+/// Where a guest's stream goes.
+pub(crate) type Sink = Box<dyn Write + Send>;
+
+/// What the program reads.
+pub(crate) enum Input {
+    /// These bytes, then the end of input.
+    Bytes(Vec<u8>),
+    /// Our own standard input, for as long as it lasts.
+    Ours,
+}
+
+/// What a run needs besides the guest.
+pub(crate) struct Streams {
+    pub(crate) input: Input,
+    pub(crate) output: Sink,
+    pub(crate) errors: Sink,
+    /// A copy of the kernel's log, as it comes.
+    pub(crate) kernel_log: Option<Sink>,
+}
+
+/// Names for addresses in a failure's description.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
+    pub(crate) kernel: &'a Symbols,
+    pub(crate) program: &'a Symbols,
+}
+
+/// A run that ended as it should.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) report: Report,
+    /// The report as the guest wrote it.
+    pub(crate) raw_report: serde_json::Value,
+    /// From the emulator's start to its end.
+    pub(crate) wall: Duration,
+}
+
+enum Event {
+    EmulatorGone,
+    GuestReset,
+    /// A sink refused: the error of the program's standard output or error.
+    SinkClosed(io::Error),
+    Signal(i32),
+}
+
+/// Runs `guest` to its end, at most for `limit`.
+///
+/// # Errors
+/// A guest failure with the end of the kernel's log, registers and backtraces when it panicked, hung, reset itself or ended
+/// without a report; a host failure when the emulator does not work; a signal failure when we are asked to stop.
+pub(crate) fn run(
+    guest: &Guest,
+    streams: Streams,
+    limit: Option<Duration>,
+    names: Names,
+) -> Result<Outcome, Failure> {
+    let started = Instant::now();
+    let Running {
+        mut emulator,
+        input,
+        ready,
+        monitor,
+        kernel_log,
+        output,
+        errors,
+        report,
+    } = guest.start()?;
+    let (events, queue) = channel();
+    let reset = events.clone();
+    let mut monitor = Monitor::start(monitor, move || drop(reset.send(Event::GuestReset)))
+        .map_err(|error| Failure::host("talk to the emulator", error))?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::host("listen for signals", error))?;
+    let signals_handle = signals.handle();
+    let signalled = events.clone();
+    spawn(move || {
+        signals
+            .forever()
+            .for_each(|signal| drop(signalled.send(Event::Signal(signal))))
+    });
+
+    feed(input, ready, streams.input);
+    let carriers = [
+        carry(output, streams.output, events.clone()),
+        carry(errors, streams.errors, events.clone()),
+    ];
+    let report = spawn(move || collect(report, None));
+    let complaints = emulator
+        .stderr
+        .take()
+        .map(|stream| spawn(move || collect(stream, None)));
+    let log = spawn(move || {
+        let log = collect(kernel_log, streams.kernel_log);
+        let _ = events.send(Event::EmulatorGone);
+        log
+    });
+
+    let ending = wait(&queue, limit.map(|limit| started + limit));
+    let state = match ending {
+        Ending::TimeOut | Ending::Reset => Some(diagnosis::examine(&mut monitor, guest.cpus, names)),
+        _ => None,
+    };
+    // Already gone, or to be: a dead process cannot be killed twice.
+    let _ = emulator.kill();
+    let status = emulator
+        .wait()
+        .map_err(|error| Failure::host("wait for the emulator", error))?;
+    signals_handle.close();
+    for carrier in carriers {
+        let _ = carrier.join();
+    }
+    let log = joined(log);
+    let report = joined(report);
+    let complaints = complaints.map(joined).unwrap_or_default();
+
+    let story = |sentence: String| {
+        Failure::Guest(diagnosis::describe(
+            &sentence,
+            &log,
+            state.as_deref(),
+            names.kernel,
+        ))
+    };
+    match ending {
+        Ending::Signal(signal) => Err(Failure::Signal(signal)),
+        Ending::SinkClosed(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::Signal(13)),
+        Ending::SinkClosed(error) => Err(Failure::host("write the program's output", error)),
+        Ending::TimeOut => {
+            let limit = limit.unwrap_or_default().as_secs_f64();
+            Err(story(format!(
+                "the program did not end within {limit} s (--timeout)"
+            )))
+        }
+        Ending::Reset => Err(story(
+            "the guest reset its machine (an exception that its kernel could not handle)".into(),
+        )),
+        Ending::EmulatorGone => match End::of(status) {
+            End::Panicked => Err(story("the guest's kernel panicked".into())),
+            End::Emulator(status) => {
+                let complaints = String::from_utf8_lossy(&complaints);
+                Err(Failure::host(
+                    "run the emulator",
+                    format!("QEMU ended with {status}: {}", complaints.trim()),
+                ))
+            }
+            End::Orderly => match parse(&report) {
+                Ok((report, raw_report)) => Ok(Outcome {
+                    report,
+                    raw_report,
+                    wall: started.elapsed(),
+                }),
+                Err(why) => Err(story(format!("the guest ended without a report ({why})"))),
+            },
+        },
+    }
+}
+
+enum Ending {
+    EmulatorGone,
+    Reset,
+    SinkClosed(io::Error),
+    Signal(i32),
+    TimeOut,
+}
+
+fn wait(queue: &Receiver<Event>, deadline: Option<Instant>) -> Ending {
+    let event = match deadline {
+        None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        Some(deadline) => queue.recv_timeout(deadline.saturating_duration_since(Instant::now())),
+    };
+    match event {
+        Ok(Event::EmulatorGone) | Err(RecvTimeoutError::Disconnected) => Ending::EmulatorGone,
+        Ok(Event::GuestReset) => Ending::Reset,
+        Ok(Event::SinkClosed(error)) => Ending::SinkClosed(error),
+        Ok(Event::Signal(signal)) => Ending::Signal(signal),
+        Err(RecvTimeoutError::Timeout) => Ending::TimeOut,
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<(Report, serde_json::Value), String> {
+    if bytes.is_empty() {
+        return Err("it wrote nothing".into());
+    }
+    let raw: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let report: Report = serde_json::from_value(raw.clone()).map_err(|error| error.to_string())?;
+    if report.schema != SCHEMA {
+        return Err(format!("its form is {}, not {}", report.schema, SCHEMA));
+    }
+    Ok((report, raw))
+}
+
+fn joined(thread: JoinHandle<Vec<u8>>) -> Vec<u8> {
+    thread.join().unwrap_or_default()
+}
+
+/// Copies a stream as it comes. When the sink refuses, the rest is read and dropped, so that the guest never waits for us.
+fn carry(mut from: impl Read + Send + 'static, mut to: Sink, events: Sender<Event>) -> JoinHandle<()> {
+    spawn(move || {
+        let mut buffer = [0; 16 * 1024];
+        let mut open = true;
+        while let Ok(length @ 1..) = from.read(&mut buffer) {
+            if open && let Err(error) = to.write_all(&buffer[..length]).and_then(|()| to.flush()) {
+                open = false;
+                let _ = events.send(Event::SinkClosed(error));
+            }
+        }
+    })
+}
+
+/// Everything that a stream carries, with a copy as it comes.
+fn collect(mut from: impl Read, mut copy: Option<Sink>) -> Vec<u8> {
+    let mut all = Vec::new();
+    let mut buffer = [0; 16 * 1024];
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        all.extend_from_slice(&buffer[..length]);
+        if let Some(sink) = &mut copy {
+            let _ = sink.write_all(&buffer[..length]).and_then(|()| sink.flush());
+        }
+    }
+    all
+}
+
+/// Sends the program's input once the guest is ready for it. The thread may outlive the run, blocked on our own input.
+fn feed(mut to: ChildStdin, mut ready: ChildStdout, from: Input) {
+    spawn(move || -> io::Result<()> {
+        ready.read_exact(&mut [0])?;
+        match from {
+            Input::Bytes(bytes) => to.write_all(&escaped(&bytes))?,
+            Input::Ours => {
+                let mut buffer = [0; 4096];
+                loop {
+                    match io::stdin().lock().read(&mut buffer)? {
+                        0 => break,
+                        length => to.write_all(&escaped(&buffer[..length]))?,
+                    }
+                }
+            }
+        }
+        to.write_all(&[input::ESCAPE, input::END])?;
+        // Until the guest is gone: a closed channel would look like a broken line.
+        ready.read_to_end(&mut Vec::new()).map(drop)
+    });
+}
+
+fn escaped(bytes: &[u8]) -> Vec<u8> {
+    let mut result = Vec::with_capacity(bytes.len());
+    for &byte in bytes {
+        if byte == input::ESCAPE {
+            result.push(input::ESCAPE);
+        }
+        result.push(byte);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_escape_byte_is_doubled() {
+        assert_eq!(escaped(b"a\x10b"), b"a\x10\x10b");
+    }
+
+    #[test]
+    fn a_damaged_report_is_refused() {
+        assert!(parse(b"").is_err());
+        assert!(parse(b"{\"schema\": \"ceasefire.report/1\"").is_err());
+        assert!(parse(b"[]").is_err());
+    }
+}
