@@ -1,0 +1,240 @@
+/* How many CPUs does one operation interrupt? Exact counts for each operation and each state of the other threads.
+ *
+ * Only one operation here frees page tables (munmap-table); there even the CPUs that merely borrow the address space are told, once,
+ * for they may be walking the table.
+ *
+ * The measuring thread prepares as many pages as operations are counted, lets every spinning thread read each of them (so that all
+ * hold the translations), reads the interrupt row, makes the operations and nothing else, and reads the row again. The others are
+ * bound to one CPU each and spin in user mode, sleep on a futex (their CPUs go idle and lazy), or are absent.
+ *
+ * The row is TLB of /proc/interrupts: remote flushes received, the same on Linux and on Ceasefire. On kernels that count the
+ * interrupts themselves elsewhere (CAL), every flush received is still one interrupt taken.
+ */
+#include "../include/workload.h"
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define MOST_THREADS 63
+
+#define TABLE (2UL << 20) /* what one page table maps */
+
+static char *space;	  /* address space reserved for the pages, a whole number of tables */
+static size_t space_size;
+static char *region;	  /* the first of the pages that the operations work on */
+static size_t stride;	  /* from one to the next: a page, or a whole table */
+static char *target;	  /* where mremap moves them */
+static long operations;
+static volatile long sink;
+
+static char *map_at(void *place, size_t length, int protection)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (place ? MAP_FIXED : 0);
+	char *memory = mmap(place, length, protection, flags, -1, 0);
+	check(memory != MAP_FAILED);
+	return memory;
+}
+
+static void *page_at(long index)
+{
+	return region + (size_t)index * stride;
+}
+
+/* Reserves `tables` whole tables of address space. */
+static char *reserve(size_t tables)
+{
+	space_size = (tables + 1) * TABLE;
+	space = map_at(NULL, space_size, PROT_NONE);
+	return (char *)(((uintptr_t)space + TABLE - 1) & ~(TABLE - 1));
+}
+
+/* ---- the operations ---- */
+
+/* Pages side by side within one table, which further pages keep in use to the end: no operation frees a table. */
+static void prepare_untouched(void)
+{
+	char *start = reserve(2);
+	stride = PAGE;
+	region = map_at(start + PAGE, (size_t)operations * PAGE, PROT_READ | PROT_WRITE);
+	target = start + TABLE + PAGE;
+	for (int table = 0; table < 2; table++)
+		for (int end = 0; end < 2; end++)
+			*map_at(start + (size_t)table * TABLE + (end ? TABLE - PAGE : 0), PAGE, PROT_READ | PROT_WRITE) = 1;
+}
+
+static void touch_all(void)
+{
+	for (long i = 0; i < operations; i++)
+		*(volatile long *)page_at(i) = i + 1;
+}
+
+static void prepare_touched(void)
+{
+	prepare_untouched();
+	touch_all();
+}
+
+static void prepare_read_only(void)
+{
+	prepare_touched();
+	check(mprotect(region, (size_t)operations * PAGE, PROT_READ) == 0);
+}
+
+/* Each page alone in its table, which goes with it. */
+static void prepare_tables(void)
+{
+	char *start = reserve((size_t)operations);
+	stride = TABLE;
+	region = start + TABLE / 2;
+	for (long i = 0; i < operations; i++)
+		map_at(page_at(i), PAGE, PROT_READ | PROT_WRITE);
+	touch_all();
+}
+
+static void dontneed(long i) { check(madvise(page_at(i), PAGE, MADV_DONTNEED) == 0); }
+static void unmap(long i) { check(munmap(page_at(i), PAGE) == 0); }
+static void protect(long i) { check(mprotect(page_at(i), PAGE, PROT_READ) == 0); }
+static void promote(long i) { check(mprotect(page_at(i), PAGE, PROT_READ | PROT_WRITE) == 0); }
+static void move(long i)
+{
+	char *place = target + (size_t)i * PAGE;
+	check(mremap(page_at(i), PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place);
+}
+
+static const struct operation {
+	const char *name;
+	void (*prepare)(void);
+	void (*run)(long index);
+	int touched; /* may the others read the pages beforehand? */
+} all_operations[] = {
+	{"dontneed", prepare_touched, dontneed, 1},
+	{"munmap", prepare_touched, unmap, 1},
+	{"munmap-table", prepare_tables, unmap, 1},
+	{"mremap", prepare_touched, move, 1},
+	{"mprotect-down", prepare_touched, protect, 1},
+	{"mprotect-promote", prepare_read_only, promote, 1},
+	{"untouched-munmap", prepare_untouched, unmap, 0},
+	{"untouched-dontneed", prepare_untouched, dontneed, 0},
+	{"untouched-mprotect", prepare_untouched, protect, 0},
+};
+#define OPERATIONS (sizeof all_operations / sizeof *all_operations)
+
+/* ---- the other threads ---- */
+
+enum state { ABSENT, SPINNING, SLEEPING };
+static const char *const state_names[] = {"absent", "spinning", "sleeping"};
+
+static enum state state;
+static int threads, cpus[MOST_THREADS + 1], touched_flag;
+static uint32_t round_word; /* raised to have the pages read once more; the sleepers' futex too */
+static uint32_t reads_done[MOST_THREADS][16], over;
+
+static void read_pages(void)
+{
+	long sum = 0;
+	for (long i = 0; i < operations; i++)
+		sum += *(volatile long *)page_at(i);
+	sink = sum;
+}
+
+static void *be_another_thread(void *argument)
+{
+	int self = (int)(long)argument;
+	uint32_t seen = 0;
+	bind_to(cpus[self + 1]);
+	__atomic_store_n(&reads_done[self][0], 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
+		uint32_t now = __atomic_load_n(&round_word, __ATOMIC_ACQUIRE);
+		if (now != seen) {
+			seen = now;
+			if (touched_flag)
+				read_pages();
+			__atomic_store_n(&reads_done[self][0], now + 1, __ATOMIC_RELEASE);
+		} else if (state == SLEEPING) {
+			syscall(SYS_futex, &round_word, FUTEX_WAIT_PRIVATE, now, NULL, NULL, 0);
+		} else {
+			relax();
+		}
+	}
+	return NULL;
+}
+
+/* Has every other thread read the pages, and the sleepers gone to sleep again. */
+static void let_others_read(void)
+{
+	uint32_t now = __atomic_add_fetch(&round_word, 1, __ATOMIC_RELEASE);
+	if (state == SLEEPING)
+		syscall(SYS_futex, &round_word, FUTEX_WAKE_PRIVATE, MOST_THREADS, NULL, NULL, 0);
+	for (int i = 0; i < threads; i++)
+		while (__atomic_load_n(&reads_done[i][0], __ATOMIC_ACQUIRE) != now + 1)
+			relax();
+	if (state == SLEEPING)
+		usleep(20000);
+}
+
+static void measure(const struct operation *operation)
+{
+	touched_flag = operation->touched;
+	operation->prepare();
+	let_others_read();
+	long before = interrupt_row("TLB:");
+	uint64_t start = nanoseconds();
+	for (long i = 0; i < operations; i++)
+		operation->run(i);
+	uint64_t time = nanoseconds() - start;
+	long after = interrupt_row("TLB:");
+	printf("op=%s state=%s threads=%d interrupts=%ld operations=%ld\n", operation->name, state_names[state], threads,
+	       before < 0 ? -1 : after - before, operations);
+	fprintf(stderr, "op=%s state=%s threads=%d ns_per_op=%llu\n", operation->name, state_names[state], threads,
+		(unsigned long long)(time / (uint64_t)operations));
+	check(munmap(space, space_size) == 0);
+}
+
+static void measure_wanted(const char *wanted)
+{
+	pthread_t others[MOST_THREADS];
+	for (long i = 0; i < threads; i++)
+		check(pthread_create(&others[i], NULL, be_another_thread, (void *)i) == 0);
+	for (int i = 0; i < threads; i++)
+		while (!__atomic_load_n(&reads_done[i][0], __ATOMIC_ACQUIRE))
+			usleep(100);
+	int known = 0;
+	for (size_t i = 0; i < OPERATIONS; i++)
+		if (strcmp(wanted, "all") == 0 || strcmp(wanted, all_operations[i].name) == 0) {
+			known = 1;
+			measure(&all_operations[i]);
+		}
+	__atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&round_word, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &round_word, FUTEX_WAKE_PRIVATE, MOST_THREADS, NULL, NULL, 0);
+	for (int i = 0; i < threads; i++)
+		check(pthread_join(others[i], NULL) == 0);
+	if (!known) {
+		fputs("--op NAME: one of all", stderr);
+		for (size_t i = 0; i < OPERATIONS; i++)
+			fprintf(stderr, " %s", all_operations[i].name);
+		fputs("\n", stderr);
+		exit(2);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const options[] = {"op", "state", "threads", "operations", NULL};
+	only_options(argc, argv, options);
+	int available = allowed_cpus(cpus, MOST_THREADS + 1);
+	const char *wanted = word_option(argc, argv, "state", "spinning");
+	for (state = 0; strcmp(state_names[state], wanted) != 0;)
+		if (++state > SLEEPING)
+			refuse("--state %s: one of absent, spinning, sleeping", wanted);
+	threads = (int)number_option(argc, argv, "threads", 0, state == ABSENT ? 0 : available - 1);
+	if (threads > available - 1 || (state == ABSENT && threads))
+		refuse("--threads %d: there are %d CPUs, and state %s", threads, available, state_names[state]);
+	operations = number_option(argc, argv, "operations", 1, 100);
+	if (operations > 500)
+		refuse("--operations %ld: at most 500, as many pages as lie in one table", operations);
+	bind_to(cpus[0]);
+	measure_wanted(word_option(argc, argv, "op", "all"));
+	return 0;
+}
