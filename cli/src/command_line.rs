@@ -77,8 +77,8 @@ pub(crate) struct GuestOptions {
     #[arg(long)]
     pub(crate) deterministic: bool,
     /// With --deterministic: another schedule for each number, the same for the same number
-    #[arg(long, value_name = "N", requires = "deterministic", default_value_t = 0)]
-    pub(crate) seed: u64,
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
     /// End the run after this time, such as 90s or 5m, or never with 'none'
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = Limit::parse)]
     pub(crate) timeout: Limit,

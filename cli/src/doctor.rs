@@ -2,8 +2,6 @@
 
 use std::process::{Command, ExitCode};
 
-use comfy_table::Table;
-
 use crate::failure::Failure;
 use crate::project::{self, CoreLibrary};
 use crate::qemu;
@@ -35,7 +33,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         };
         table.add_row([finding.what, found, &remedy]);
     }
-    println!("{}", unpadded(&table));
+    println!("{}", tables::lines(&table));
     let missing = findings
         .iter()
         .filter(|finding| finding.need == Need::Required && finding.found.is_err())
@@ -142,12 +140,4 @@ fn answer(program: &str, argument: &str) -> Option<String> {
         .status
         .success()
         .then(|| text.lines().next().unwrap_or_default().to_owned())
-}
-
-fn unpadded(table: &Table) -> String {
-    table
-        .lines()
-        .map(|line| line.trim_end().to_owned())
-        .collect::<Vec<_>>()
-        .join("\n")
 }

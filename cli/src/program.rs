@@ -131,7 +131,8 @@ impl Program {
                 Ok(())
             } else {
                 Err(Failure::usage(format!(
-                    "cannot run {shown}: it is a script for {name}, which is not packed (add --file {name})"
+                    "cannot run {shown}: it is a script for {name}, which is not packed \
+                     (add --file {name}, or for a shell script: run --file {shown} -- busybox sh {shown})"
                 )))
             };
         }

@@ -134,7 +134,10 @@ impl ResultFile {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = NamedTempFile::new_in(folder).map_err(|error| refuse(error.to_string()))?;
+        if !folder.is_dir() {
+            return Err(refuse(format!("there is no folder {}", folder.display())));
+        }
+        let file = NamedTempFile::new_in(folder).map_err(|error| refuse(error.kind().to_string()))?;
         Ok(ResultFile {
             path: path.to_path_buf(),
             file,

@@ -32,7 +32,7 @@ const ENVIRONMENT: [&str; 2] = [
 pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
     let result = options.json.as_deref().map(ResultFile::create).transpose()?;
     let without = mechanisms::parse(&options.guest.without)?;
-    let mode = mode(&options.guest);
+    let mode = mode(&options.guest)?;
     let kernel_log: Option<Sink> = match &options.kernel_log {
         Some(path) => Some(Box::new(create(path)?)),
         None => None,
@@ -83,8 +83,16 @@ impl Prepared {
         input: Option<Vec<u8>>,
     ) -> Result<Self, Failure> {
         let [name, arguments @ ..] = command else {
-            return Err(Failure::usage("no program to run was given"));
+            return Err(Failure::usage(
+                "no program to run was given: ./ceasefire run -- PROGRAM [ARGUMENTS]",
+            ));
         };
+        if name.as_bytes().starts_with(b"-") {
+            let name = name.display();
+            return Err(Failure::usage(format!(
+                "there is no flag '{name}' (for a program of that name: ./{name})"
+            )));
+        }
         let program = Program::find(name, arguments)?;
         let mut archive = program.pack(&options.companions(), &environment(&options.env)?)?;
         if let Some(input) = input {
@@ -163,17 +171,27 @@ impl Prepared {
 
 /// The mode asked for, or the one that suits this host: CPUs that outnumber the host's cores would wait for the host's
 /// scheduler at every interrupt, so they take turns instead.
-pub(crate) fn mode(options: &GuestOptions) -> Mode {
+///
+/// # Errors
+/// A usage failure when a seed is given to a mode that has none.
+pub(crate) fn mode(options: &GuestOptions) -> Result<Mode, Failure> {
     if options.deterministic {
-        return Mode::Deterministic { seed: options.seed };
+        return Ok(Mode::Deterministic {
+            seed: options.seed.unwrap_or(0),
+        });
+    }
+    if options.seed.is_some() {
+        return Err(Failure::usage(
+            "--seed varies deterministic runs: add --deterministic",
+        ));
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    match options.mode {
+    Ok(match options.mode {
         Some(Turns::Parallel) => Mode::Parallel,
         Some(Turns::Single) => Mode::Single,
         None if options.cpus as usize <= cores => Mode::Parallel,
         None => Mode::Single,
-    }
+    })
 }
 
 /// Live input arrives at some instant of the host's clock; a deterministic run reads it from a packed file instead.

@@ -62,6 +62,21 @@ pub struct Row {
     pub per_cpu: Vec<u64>,
 }
 
+impl Report {
+    /// The ledger's rows of one group, in their order.
+    pub fn group<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a Row> {
+        self.ledger.iter().filter(move |row| row.group == group)
+    }
+
+    /// A row's sum over all CPUs; 0 when there is no such row.
+    pub fn total(&self, group: &str, name: &str) -> u64 {
+        self.group(group)
+            .filter(|row| row.name == name)
+            .map(Row::total)
+            .sum()
+    }
+}
+
 impl Row {
     /// Events on all CPUs.
     pub fn total(&self) -> u64 {
