@@ -1,3 +1,68 @@
 //! Address spaces, built on `coherence`.
+//!
+//! An [`AddressSpace`] is a set of *areas* (what the program asked for) and a tree of *page tables* (what hardware is
+//! told so far). Operations change areas at once and entries as late as they can. This crate decides what changes;
+//! `coherence` decides who must be told of it and when the frames that were taken out may be used again. It is generic
+//! over an [`Environment`]: the kernel provides one, the tests provide another with simulated CPUs.
+//!
+//! The rules that everything here keeps:
+//! * A frame, or a page table, that was taken out of the tables goes back to the allocator only through a finished
+//!   gather (`changes`), with one exception that is argued where it stands: an address space that nobody will ever
+//!   run in again.
+//! * A new copy of a page is mapped only after the old one is unwritable everywhere, and unreachable for CPUs that
+//!   will see the new one (`copy_on_write`, `fork`).
+//! * One operation is one gather: at most one round of interrupts, and none where nothing could be cached.
+//! * A number from a program is checked once and is a typed range from then on (`range`).
+//!
+//! `docs/design/0002-memory.md` tells the same at more length.
 #![no_std]
+#![deny(unsafe_code)]
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod access;
+mod address_space;
+mod advise;
+mod area;
+mod areas;
+mod backing;
+mod buddy;
+mod changes;
+mod copy_on_write;
+mod entry;
+mod environment;
+mod error;
+mod fault;
+mod fork;
+mod frame;
+mod frame_list;
+mod frames;
+mod heap;
+mod incore;
+mod limits;
+mod map;
+mod object;
+mod page_table;
+mod protect;
+mod range;
+mod remap;
+mod rights;
+mod unmap;
+
+pub use access::FutexKey;
+pub use address_space::{AddressSpace, Sizes};
+pub use advise::Advice;
+pub use area::{AreaFlags, AreaSnapshot};
+pub use backing::{Backing, BackingError, BackingRef, Identity};
+pub use buddy::MAX_ORDER;
+pub use environment::Environment;
+pub use error::{Error, Fault, OutOfMemory};
+pub use frame::{FrameNumber, FrameRef};
+pub use frames::{FrameStatistics, Frames};
+pub use limits::Limit;
+pub use map::{MapRequest, Place};
+pub use object::MemoryObject;
+pub use range::{PAGE_SIZE, PageRange, RangeError, USER_END, is_aligned, round_down, round_up};
+pub use remap::RemapRequest;
+pub use rights::{Access, Rights};

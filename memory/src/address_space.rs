@@ -1,0 +1,220 @@
+//! An address space: areas, the page tables that realise them, and what `coherence` knows about them.
+//!
+//! Locks, outermost first:
+//! 1. the area lock (may sleep): exclusive for what changes areas or takes tables out, shared for page faults, accesses
+//!    by the kernel, and `madvise`'s dropping of pages;
+//! 2. a leaf table's lock (spins); two at once only in `remap`, in order of address, and in `fork`, parent first;
+//! 3. an object's lock (spins), never under a table lock;
+//! 4. the frame allocator's locks, which are leaves.
+//!
+//! A flush is always waited for with the area lock held (so that nobody maps anything new at an address while some CPU
+//! still holds the old translation), and under a table lock only where the comment at that place says why.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use coherence::{Cause, Space};
+use lock_api::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::area::{Area, AreaSnapshot};
+use crate::areas::Areas;
+use crate::changes::Changes;
+use crate::entry::Entry;
+use crate::environment::Environment;
+use crate::error::{Error, OutOfMemory};
+use crate::frame::FrameNumber;
+use crate::heap::Heap;
+use crate::limits::{Limit, Limits};
+use crate::page_table::PageTable;
+use crate::range::PageRange;
+
+/// One address space.
+pub struct AddressSpace<E: Environment> {
+    pub(crate) environment: E,
+    space: Space,
+    layout: RwLock<E::AreaLock, Layout<E>>,
+    pub(crate) limits: Limits,
+    /// Pages that entries map, without the page of zeroes.
+    resident: AtomicU64,
+    /// The most that `resident` has been at the end of a fault.
+    resident_peak: AtomicU64,
+}
+
+/// What the area lock protects.
+pub(crate) struct Layout<E: Environment> {
+    pub(crate) areas: Areas<E>,
+    pub(crate) tables: PageTable<E>,
+    pub(crate) heap: Heap,
+}
+
+/// Sizes of an address space in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// All that is mapped.
+    pub mapped: u64,
+    /// What is in memory.
+    pub resident: u64,
+    /// The most that was in memory.
+    pub resident_peak: u64,
+}
+
+pub(crate) type Shared<'a, E> = RwLockReadGuard<'a, <E as Environment>::AreaLock, Layout<E>>;
+pub(crate) type Exclusive<'a, E> = RwLockWriteGuard<'a, <E as Environment>::AreaLock, Layout<E>>;
+
+impl<E: Environment> AddressSpace<E> {
+    /// An address space with nothing in it.
+    ///
+    /// # Errors
+    /// When there is no frame for its root table.
+    pub fn new(environment: &E) -> Result<Arc<Self>, OutOfMemory> {
+        Self::with_limits(environment, Limits::new())
+    }
+
+    pub(crate) fn with_limits(environment: &E, limits: Limits) -> Result<Arc<Self>, OutOfMemory> {
+        let tables = PageTable::new(environment)?;
+        let space = environment.coherence().new_space(tables.root_address());
+        let layout = Layout {
+            areas: Areas::new(),
+            tables,
+            heap: Heap::default(),
+        };
+        Ok(Arc::new(Self {
+            environment: environment.clone(),
+            space,
+            layout: RwLock::new(layout),
+            limits,
+            resident: AtomicU64::new(0),
+            resident_peak: AtomicU64::new(0),
+        }))
+    }
+
+    /// What CPUs load and `coherence` works with.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// Sets a limit, in bytes.
+    pub fn set_limit(&self, limit: Limit, bytes: u64) {
+        self.limits.set(limit, bytes);
+    }
+
+    /// How large it is.
+    pub fn sizes(&self) -> Sizes {
+        let resident = self.resident.load(Relaxed);
+        Sizes {
+            mapped: self.shared().areas.mapped_pages(),
+            resident,
+            resident_peak: self.resident_peak.load(Relaxed).max(resident),
+        }
+    }
+
+    /// All areas in order, as `/proc/PID/maps` shows them.
+    pub fn snapshot(&self) -> Vec<AreaSnapshot> {
+        self.shared().areas.iter().map(Area::snapshot).collect()
+    }
+
+    /// How many pages of a range are in memory.
+    pub fn resident_in(&self, range: PageRange) -> u64 {
+        let layout = self.shared();
+        let mut count = 0;
+        layout
+            .tables
+            .for_each_leaf(range, |leaf, part| count += leaf.used_pages(part).count() as u64);
+        count
+    }
+
+    pub(crate) fn shared(&self) -> Shared<'_, E> {
+        self.layout.read()
+    }
+
+    pub(crate) fn try_shared(&self) -> Option<Shared<'_, E>> {
+        self.layout.try_read()
+    }
+
+    pub(crate) fn exclusive(&self) -> Exclusive<'_, E> {
+        self.layout.write()
+    }
+
+    pub(crate) fn changes(&self, cause: Cause) -> Changes<'_, E> {
+        Changes::new(&self.environment, &self.space, cause)
+    }
+
+    pub(crate) fn is_zero_frame(&self, frame: FrameNumber) -> bool {
+        frame == self.environment.frames().zero_frame()
+    }
+
+    /// Whether the frame has no owner but the entry that maps it, so that it may be written without a copy. Asked
+    /// under the lock of the entry's table: whoever else could take a reference must take it from that entry (or from
+    /// the object, whose own reference is then the second).
+    pub(crate) fn is_exclusive(&self, entry: Entry) -> bool {
+        !self.is_zero_frame(entry.frame()) && self.environment.frames().references(entry.frame()) == 1
+    }
+
+    pub(crate) fn note_resident(&self, more: u64) {
+        let now = self.resident.fetch_add(more, Relaxed) + more;
+        if now > self.resident_peak.load(Relaxed) {
+            self.resident_peak.store(now, Relaxed);
+        }
+    }
+
+    pub(crate) fn note_gone(&self, fewer: u64) {
+        self.resident.fetch_sub(fewer, Relaxed);
+    }
+
+    /// Checks that `pages` more may be mapped.
+    pub(crate) fn check_expansion(&self, layout: &Layout<E>, pages: u64) -> Result<(), Error> {
+        self.limits.check(
+            Limit::AddressSpace,
+            layout.areas.mapped_pages().saturating_add(pages),
+        )
+    }
+
+    /// Checks that `pages` more of private memory that can be written may be promised.
+    pub(crate) fn check_commitment(&self, layout: &Layout<E>, pages: u64) -> Result<(), Error> {
+        if pages > self.environment.frames().statistics_total() {
+            return Err(Error::OutOfMemory);
+        }
+        if self.limits.get(Limit::Data) == u64::MAX {
+            return Ok(());
+        }
+        let data: u64 = layout
+            .areas
+            .iter()
+            .filter(|area| area.is_data())
+            .map(|area| area.range.pages())
+            .sum();
+        self.limits.check(Limit::Data, data.saturating_add(pages))
+    }
+
+    /// Empties the user half for good, after the last thread that could use it is gone: drops all areas and releases
+    /// their frames. The tables stay until the address space is dropped, which is when no CPU has it loaded any more.
+    ///
+    /// No flush and no interrupt: nothing will ever run in this space again. CPUs that still have it loaded, also this
+    /// one, only borrow its kernel half; they use no user address, and before any CPU runs user code again it loads
+    /// another root. Hardware may go on walking these tables speculatively and fill translations that nobody can use;
+    /// the tables themselves stay intact for it.
+    pub fn teardown_user(&self) {
+        let mut layout = self.exclusive();
+        let frames = self.environment.frames();
+        let mut gone = 0;
+        layout.tables.for_each_leaf(PageRange::whole(), |leaf, part| {
+            for (address, _) in leaf.used_pages(part) {
+                let frame = leaf.replace(address, Entry::EMPTY).frame();
+                if !self.is_zero_frame(frame) {
+                    gone += 1;
+                    frames.release(self.environment.current_cpu(), frame);
+                }
+            }
+        });
+        self.note_gone(gone);
+        layout.areas.take_all();
+        layout.heap = Heap::default();
+    }
+}
+
+impl<E: Environment> Drop for AddressSpace<E> {
+    fn drop(&mut self) {
+        self.teardown_user();
+    }
+}

@@ -1,0 +1,168 @@
+//! Advice about memory: `madvise`.
+//!
+//! Dropping pages takes the area lock shared, as faults do: areas stay, so what is dropped can come back at once by a
+//! fault. The gather is announced before the first table lock, so two that drop the same pages at the same time both
+//! return only after the flush (the nested rule).
+
+use alloc::vec::Vec;
+
+use coherence::Cause;
+
+use crate::address_space::AddressSpace;
+use crate::area::{Area, AreaFlags};
+use crate::environment::Environment;
+use crate::error::{Error, Fault};
+use crate::range::PageRange;
+use crate::rights::Access;
+
+/// What is advised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// `MADV_DONTNEED`: drop the pages; anonymous memory reads as zeroes again, objects are read again.
+    DontNeed,
+    /// `MADV_FREE`: the pages may be dropped when memory is short. We drop them at once: it is allowed, it gives the
+    /// memory back, and nothing has to remember which page was written to again since.
+    Free,
+    /// `MADV_WILLNEED`: bring in pages of objects.
+    WillNeed,
+    /// `MADV_POPULATE_READ`, `MADV_POPULATE_WRITE`: bring all pages in, and say if that failed.
+    Populate {
+        /// For stores.
+        write: bool,
+    },
+    /// `MADV_DONTFORK`, `MADV_WIPEONFORK`, `MADV_DONTDUMP` and their opposites.
+    Mark {
+        /// Which mark.
+        flag: AreaFlags,
+        /// Set it or take it away.
+        set: bool,
+    },
+    /// Everything that may be ignored.
+    Hint,
+}
+
+impl<E: Environment> AddressSpace<E> {
+    /// Takes advice about a range.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for a hole in the range (the mapped parts are still treated) and for a lack of memory;
+    /// [`Error::Invalid`] for advice that the mapping cannot take; [`Error::NotMapped`] if populating met an access
+    /// that cannot be.
+    pub fn advise(&self, range: PageRange, advice: Advice) -> Result<(), Error> {
+        match advice {
+            Advice::DontNeed => self.drop_pages(range, Cause::Dontneed),
+            Advice::Free => self.drop_pages(range, Cause::Free),
+            Advice::WillNeed => self.read_ahead(range),
+            Advice::Populate { write } => self.populate_strictly(range, write),
+            Advice::Mark { flag, set } => self.mark(range, flag, set),
+            Advice::Hint if self.shared().areas.is_covered(range) => Ok(()),
+            Advice::Hint => Err(Error::OutOfMemory),
+        }
+    }
+
+    fn drop_pages(&self, range: PageRange, cause: Cause) -> Result<(), Error> {
+        let layout = self.shared();
+        let mut changes = self.changes(cause);
+        for area in layout.areas.overlapping(range) {
+            let is_refused = area.flags.contains(AreaFlags::LOCKED)
+                || (cause == Cause::Free && !area.is_private_anonymous());
+            if is_refused {
+                return Err(Error::Invalid);
+            }
+            if let Some(part) = area.range.intersection(&range) {
+                self.zap(&layout.tables, part, &mut changes);
+            }
+        }
+        // Before the area lock is released: until then nobody can unmap the range and map something else there.
+        changes.finish();
+        if layout.areas.is_covered(range) {
+            Ok(())
+        } else {
+            Err(Error::OutOfMemory)
+        }
+    }
+
+    fn read_ahead(&self, range: PageRange) -> Result<(), Error> {
+        let parts: Vec<PageRange> = {
+            let layout = self.shared();
+            if !layout.areas.is_covered(range) {
+                return Err(Error::OutOfMemory);
+            }
+            let objects = layout
+                .areas
+                .overlapping(range)
+                .filter(|area| !area.is_private_anonymous());
+            objects
+                .filter_map(|area| area.range.intersection(&range))
+                .collect()
+        };
+        for part in parts {
+            // A hint: pages that cannot be had now will be missed later.
+            let _ = self.populate(part, Access::READ);
+        }
+        Ok(())
+    }
+
+    fn populate_strictly(&self, range: PageRange, write: bool) -> Result<(), Error> {
+        let access = Access {
+            write,
+            execute: false,
+        };
+        {
+            let layout = self.shared();
+            if !layout.areas.is_covered(range) {
+                return Err(Error::OutOfMemory);
+            }
+            if layout
+                .areas
+                .overlapping(range)
+                .any(|area| !area.rights.allow(access))
+            {
+                return Err(Error::Invalid);
+            }
+        }
+        self.populate(range, access).map_err(|fault| match fault {
+            Fault::OutOfMemory | Fault::NotMapped => Error::OutOfMemory,
+            Fault::NotAllowed => Error::Invalid,
+            Fault::Bus => Error::NotMapped,
+        })
+    }
+
+    /// Sets or clears a flag of all areas in the range.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for a hole or too many areas, [`Error::Invalid`] for `MADV_WIPEONFORK` of anything but
+    /// private anonymous memory.
+    pub fn mark(&self, range: PageRange, flag: AreaFlags, set: bool) -> Result<(), Error> {
+        let mut layout = self.exclusive();
+        let is_wipe = set && flag == AreaFlags::WIPED_ON_FORK;
+        if is_wipe
+            && layout
+                .areas
+                .overlapping(range)
+                .any(|area| !area.is_private_anonymous())
+        {
+            return Err(Error::Invalid);
+        }
+        layout.areas.check_count(layout.areas.splits_at_ends(range))?;
+        let is_covered = layout.areas.is_covered(range);
+        for mut area in layout.areas.cut(range) {
+            area.flags.set(flag, set);
+            layout.areas.insert(area);
+        }
+        if is_covered {
+            Ok(())
+        } else {
+            Err(Error::OutOfMemory)
+        }
+    }
+}
+
+impl<E: Environment> Area<E> {
+    /// The area as a forked child gets it: locks of memory are not inherited.
+    pub(crate) fn without_lock(&self) -> Self {
+        let mut copy = self.clone();
+        copy.flags.remove(AreaFlags::LOCKED);
+        copy
+    }
+}

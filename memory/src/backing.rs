@@ -1,0 +1,53 @@
+//! What lies behind a mapping of an object: a file, or memory that several address spaces share.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+
+use crate::environment::Environment;
+use crate::frame::FrameRef;
+
+/// Why an object could not provide a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackingError {
+    /// The page lies beyond the object's end.
+    PastEnd,
+    /// No frame could be had.
+    OutOfMemory,
+}
+
+/// Which object: device and inode, as `/proc/PID/maps` shows them and as futexes in shared memory are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Identity {
+    /// The device number.
+    pub device: u64,
+    /// The inode number on that device.
+    pub inode: u64,
+}
+
+/// An object that can be mapped. Its frames are the pages of all shared mappings of it, so what is stored through one
+/// is seen through all; private mappings copy on the first store.
+///
+/// Called with an address space's area lock held shared and no table lock: it may take locks of its own, but must not
+/// touch user memory.
+pub trait Backing<E: Environment>: Send + Sync {
+    /// The frame of one page (by index), brought in if need be.
+    ///
+    /// # Errors
+    /// [`BackingError::PastEnd`] at or behind the page after the object's last byte.
+    fn frame(&self, page: u64) -> Result<FrameRef<E>, BackingError>;
+
+    /// Whether the page is in memory already (for `mincore`).
+    fn is_resident(&self, page: u64) -> bool;
+
+    /// Length in bytes.
+    fn size(&self) -> u64;
+
+    /// Which object this is.
+    fn identity(&self) -> Identity;
+
+    /// Its name for `/proc/PID/maps`: a path, or words like `/dev/zero (deleted)`.
+    fn name(&self) -> String;
+}
+
+/// A counted reference to an object.
+pub type BackingRef<E> = Arc<dyn Backing<E>>;

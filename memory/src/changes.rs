@@ -1,0 +1,81 @@
+//! The changes that one operation makes to page tables, and the frames that it takes out with them.
+//!
+//! A thin layer over `coherence`'s gather that knows our entries and our list of frames. One operation makes one of
+//! these, before its first table lock, and so causes at most one round of interrupts. The frames go back to the
+//! allocator only in [`Changes::finish`], out of a `Flushed`: there is no other way to get at them.
+
+use coherence::{Cause, Gather, Space};
+
+use crate::entry::Entry;
+use crate::environment::Environment;
+use crate::frame::FrameNumber;
+use crate::frame_list::FrameList;
+use crate::range::PAGE_SIZE;
+
+/// The changes of one operation.
+pub(crate) struct Changes<'a, E: Environment> {
+    environment: &'a E,
+    /// `None` only after `finish` took it.
+    gather: Option<Gather<'a, E::Platform, FrameList>>,
+}
+
+impl<'a, E: Environment> Changes<'a, E> {
+    /// Begins an operation on the space. To be called before the operation's first table lock, so that whoever finds
+    /// an entry that this operation emptied knows of it (the nested rule of `coherence::gather`).
+    pub(crate) fn new(environment: &'a E, space: &'a Space, cause: Cause) -> Self {
+        let gather = environment.coherence().gather(space, cause, FrameList::default());
+        Self {
+            environment,
+            gather: Some(gather),
+        }
+    }
+
+    /// Takes note that the page at `address` had `old` (as an atomic exchange returned it) and now has `new`.
+    /// `coherence::policy` decides whether that needs a flush.
+    pub(crate) fn changed(&mut self, address: u64, old: Entry, new: Entry) {
+        if let Some(gather) = &mut self.gather {
+            gather.change(address, PAGE_SIZE, &old.into(), &new.into());
+        }
+    }
+
+    /// Takes over the reference that an entry held, to be dropped after the flush.
+    pub(crate) fn release_later(&mut self, frame: FrameNumber) {
+        if frame == self.environment.frames().zero_frame() {
+            return;
+        }
+        let Some(gather) = &mut self.gather else { return };
+        if gather.list_mut().push(self.environment, frame).is_err() {
+            // No memory for a longer list: this operation takes one more round. The entry of `frame` was emptied
+            // and noted before, so this flush covers it; releasing it with a later one does no harm.
+            gather.flush().into_inner().release(self.environment);
+            let pushed = gather.list_mut().push(self.environment, frame);
+            debug_assert!(pushed.is_ok(), "an empty list has room in place");
+        }
+    }
+
+    /// Takes note that a table which mapped `span` bytes at `address` was unhooked, and takes it over.
+    pub(crate) fn table_taken(&mut self, address: u64, span: u64, table: FrameNumber) {
+        if let Some(gather) = &mut self.gather {
+            gather.table_freed(address, span);
+        }
+        self.release_later(table);
+    }
+
+    /// Flushes what must be flushed, then gives the frames back. When this returns, no CPU can reach any of them
+    /// through the old entries.
+    pub(crate) fn finish(mut self) {
+        self.conclude();
+    }
+
+    fn conclude(&mut self) {
+        if let Some(gather) = self.gather.take() {
+            gather.finish().into_inner().release(self.environment);
+        }
+    }
+}
+
+impl<E: Environment> Drop for Changes<'_, E> {
+    fn drop(&mut self) {
+        self.conclude();
+    }
+}

@@ -1,0 +1,164 @@
+//! One entry of an x86-64 page table, and what it means to `coherence`.
+//!
+//! Of the bits that hardware ignores we use one: `RESIDENT` says that the entry holds a reference to its frame, also
+//! while the entry is not present because the mapping allows nothing (`PROT_NONE`). An entry that is zero is empty;
+//! there are no others.
+
+use coherence::Translation;
+
+use crate::frame::FrameNumber;
+use crate::rights::{Access, Rights};
+
+bitflags::bitflags! {
+    /// The bits of an entry other than the frame's address.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Bits: u64 {
+        /// Hardware may use it.
+        const PRESENT = 1;
+        /// Stores are allowed.
+        const WRITABLE = 1 << 1;
+        /// User mode may use it.
+        const USER = 1 << 2;
+        /// Hardware (or we on its behalf) used it.
+        const ACCESSED = 1 << 5;
+        /// Hardware (or we on its behalf) stored through it.
+        const DIRTY = 1 << 6;
+        /// In upper tables: maps a large page. We never make one in the user half.
+        const HUGE = 1 << 7;
+        /// Survives a change of the root.
+        const GLOBAL = 1 << 8;
+        /// Software: the entry holds a frame.
+        const RESIDENT = 1 << 9;
+        /// Instruction fetches are not allowed.
+        const NO_EXECUTE = 1 << 63;
+    }
+}
+
+const FRAME_MASK: u64 = 0x000f_ffff_ffff_f000;
+
+/// An entry's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry(u64);
+
+impl Entry {
+    /// Nothing is mapped.
+    pub(crate) const EMPTY: Self = Self(0);
+
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// An entry of an upper table. It allows everything: the leaf decides.
+    pub(crate) fn table(frame: FrameNumber) -> Self {
+        let bits = Bits::PRESENT | Bits::WRITABLE | Bits::USER | Bits::ACCESSED;
+        Self(frame.address() | bits.bits())
+    }
+
+    /// An entry that maps a page with these rights, already used. It is writable only if `writable` says that the
+    /// frame is the mapping's own to write: copy-on-write holds the right back.
+    pub(crate) fn page(frame: FrameNumber, rights: Rights, writable: bool) -> Self {
+        Self(frame.address() | Bits::RESIDENT.bits())
+            .with_rights(rights, writable)
+            .with(Bits::ACCESSED)
+    }
+
+    /// The same page with other rights.
+    pub(crate) fn with_rights(self, rights: Rights, writable: bool) -> Self {
+        let changed = Bits::PRESENT | Bits::WRITABLE | Bits::USER | Bits::NO_EXECUTE;
+        let mut bits = Bits::from_bits_retain(self.0) - changed;
+        if !rights.is_empty() {
+            bits |= Bits::PRESENT | Bits::USER;
+        }
+        bits.set(Bits::WRITABLE, writable && rights.contains(Rights::WRITE));
+        bits.set(Bits::NO_EXECUTE, !rights.contains(Rights::EXECUTE));
+        Self(bits.bits())
+    }
+
+    pub(crate) fn with(self, bits: Bits) -> Self {
+        Self(self.0 | bits.bits())
+    }
+
+    pub(crate) fn without(self, bits: Bits) -> Self {
+        Self(self.0 & !bits.bits())
+    }
+
+    pub(crate) fn has(self, bits: Bits) -> bool {
+        self.0 & bits.bits() == bits.bits()
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn is_present(self) -> bool {
+        self.has(Bits::PRESENT)
+    }
+
+    /// Whether hardware would allow user mode this access.
+    pub(crate) fn permits(self, access: Access) -> bool {
+        self.has(Bits::PRESENT | Bits::USER)
+            && (!access.write || self.has(Bits::WRITABLE))
+            && !(access.execute && self.has(Bits::NO_EXECUTE))
+    }
+
+    /// Whether the two differ in nothing but what hardware sets at any time.
+    pub(crate) fn is_same_but_for_use(self, other: Self) -> bool {
+        let used = Bits::ACCESSED | Bits::DIRTY;
+        self.without(used) == other.without(used)
+    }
+
+    pub(crate) fn frame(self) -> FrameNumber {
+        FrameNumber(((self.0 & FRAME_MASK) >> 12) as u32)
+    }
+}
+
+impl From<Entry> for Translation {
+    fn from(entry: Entry) -> Self {
+        let known = Bits::all().bits() | FRAME_MASK;
+        Translation {
+            present: entry.has(Bits::PRESENT),
+            frame: u64::from(entry.frame().0),
+            writable: entry.has(Bits::WRITABLE),
+            user: entry.has(Bits::USER),
+            executable: !entry.has(Bits::NO_EXECUTE),
+            accessed: entry.has(Bits::ACCESSED),
+            dirty: entry.has(Bits::DIRTY),
+            global: entry.has(Bits::GLOBAL),
+            huge: entry.has(Bits::HUGE),
+            other: entry.0 & !known,
+            software: entry.0 & Bits::RESIDENT.bits(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXECUTE: Access = Access {
+        write: false,
+        execute: true,
+    };
+
+    #[test]
+    fn rights_become_bits_and_copy_on_write_holds_back_the_write() {
+        let frame = FrameNumber(0x1234);
+        let own = Entry::page(frame, Rights::READ | Rights::WRITE, true);
+        assert!(own.permits(Access::WRITE) && own.permits(Access::READ) && !own.permits(EXECUTE));
+        let borrowed = Entry::page(frame, Rights::all(), false);
+        assert!(!borrowed.permits(Access::WRITE) && borrowed.permits(EXECUTE));
+        assert_eq!(borrowed.frame(), frame);
+    }
+
+    #[test]
+    fn a_page_without_rights_is_not_present_but_keeps_its_frame() {
+        let entry = Entry::page(FrameNumber(7), Rights::READ, false).with_rights(Rights::empty(), false);
+        assert!(!entry.is_present() && !entry.is_empty() && entry.frame() == FrameNumber(7));
+        assert!(!entry.permits(Access::READ));
+        assert!(!Translation::from(entry).present);
+    }
+}

@@ -1,0 +1,37 @@
+//! What the crate needs from its surroundings.
+
+use core::sync::atomic::AtomicU64;
+
+use coherence::{Coherence, CpuId, Platform};
+use lock_api::{RawMutex, RawRwLock};
+
+use crate::frames::Frames;
+
+/// The surroundings of all address spaces of one machine: its physical memory, its coherence, its locks.
+///
+/// A cheap handle (in a kernel a unit struct, in a test an `Arc`), cloned into everything that must find its way back.
+pub trait Environment: Clone + Send + Sync + 'static {
+    /// The machine, as `coherence` sees it.
+    type Platform: Platform + 'static;
+    /// Locks the areas of one address space. It may sleep; page faults take it shared. Interrupts stay on while it is
+    /// held, and while it is waited for.
+    type AreaLock: RawRwLock + Send + Sync + 'static;
+    /// Locks one page table, one object, one cache of frames. It spins, with interrupts left as they are; if they are
+    /// off, its waiting loop answers shootdown requests (flushes are requested while table locks are held).
+    type TableLock: RawMutex + Send + Sync + 'static;
+
+    /// The one coherence of the machine.
+    fn coherence(&self) -> &Coherence<Self::Platform>;
+
+    /// The machine's physical memory.
+    fn frames(&self) -> &Frames<Self::TableLock>;
+
+    /// Writes the kernel's entries into the upper half (entries 256 to 511) of a fresh root table.
+    fn fill_kernel_half(&self, upper_half: &[AtomicU64]);
+
+    /// The CPU that runs this. A stale answer costs speed only.
+    fn current_cpu(&self) -> CpuId;
+
+    /// Called now and then in long loops, with only an area lock held: lets others run.
+    fn yield_if_needed(&self) {}
+}

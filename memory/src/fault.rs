@@ -1,0 +1,205 @@
+//! Page faults.
+//!
+//! A fault takes the area lock shared, so faults of one process run side by side. It looks at the area (may this access
+//! be?), then at the entry (why was it not?), prepares what is needed without the table's lock, takes the lock, and
+//! installs it only if the entry is still what it was; else another CPU was faster, and we look again.
+//!
+//! What the entry says decides:
+//! * empty: bring in the page. Nothing can be cached, so nothing is flushed.
+//! * allows the access: *spurious* if hardware said that the page was present (it held an older entry, with less
+//!   rights, which the fault itself dropped), else *raced*: another CPU brought the page in. Either way: retry.
+//! * not writable, but the area is: `copy_on_write`.
+//! * otherwise the entry lags behind the area: raise it to the area's rights. That only adds rights.
+
+use coherence::Cause;
+
+use crate::address_space::{AddressSpace, Layout};
+use crate::area::{Area, Source};
+use crate::areas::LOWEST_PLACEMENT;
+use crate::backing::BackingError;
+use crate::entry::{Bits, Entry};
+use crate::environment::Environment;
+use crate::error::{Error, Fault};
+use crate::frame::FrameRef;
+use crate::limits::Limit;
+use crate::map::has_guard_gap;
+use crate::range::{PAGE_SIZE, PageRange, USER_END, round_down};
+use crate::rights::{Access, Rights};
+
+/// How one attempt to resolve a fault ended.
+pub(crate) enum Attempt {
+    /// The access may be retried.
+    Done,
+    /// The entry changed meanwhile: look again.
+    Again,
+}
+
+impl<E: Environment> AddressSpace<E> {
+    /// Resolves a page fault at a user address, or says why the access may not be. `present` is what hardware said:
+    /// it found an entry, and that did not allow the access.
+    ///
+    /// May sleep (for the area lock). Interrupts must be on.
+    ///
+    /// # Errors
+    /// As [`Fault`] says. After [`Fault::OutOfMemory`] nothing has changed, and the access may be retried.
+    pub fn handle_fault(&self, address: u64, access: Access, present: bool) -> Result<(), Fault> {
+        if address >= USER_END {
+            return Err(Fault::NotMapped);
+        }
+        let page = round_down(address);
+        loop {
+            let layout = self.shared();
+            let Some(area) = layout.areas.find(page) else {
+                drop(layout);
+                self.grow_stack(page)?;
+                continue;
+            };
+            if !area.rights.allow(access) {
+                return Err(Fault::NotAllowed);
+            }
+            let seen = layout.tables.peek(page);
+            let attempt = if seen.is_empty() {
+                self.bring_in(&layout, area, page, access)?
+            } else if seen.permits(access) {
+                if present {
+                    self.environment.coherence().spurious_fault();
+                }
+                Attempt::Done
+            } else if access.write && seen.is_present() && !area.is_shared() {
+                self.break_copy_on_write(&layout, area, page, seen)?
+            } else {
+                self.raise(&layout, area, page)
+            };
+            match attempt {
+                Attempt::Done => return Ok(()),
+                Attempt::Again => {}
+            }
+        }
+    }
+
+    /// Brings in all pages of a range, as if each were accessed.
+    ///
+    /// # Errors
+    /// The first fault that could not be resolved; pages before it stay.
+    pub fn populate(&self, range: PageRange, access: Access) -> Result<(), Fault> {
+        let mut page = range.start();
+        while page < range.end() {
+            let is_there = self.shared().tables.peek(page).permits(access);
+            if !is_there {
+                self.handle_fault(page, access, false)?;
+                self.environment.yield_if_needed();
+            }
+            page += PAGE_SIZE;
+        }
+        Ok(())
+    }
+
+    /// Maps a page where the entry is empty.
+    fn bring_in(
+        &self,
+        layout: &Layout<E>,
+        area: &Area<E>,
+        page: u64,
+        access: Access,
+    ) -> Result<Attempt, Fault> {
+        let (frame, writable) = match &area.source {
+            Source::Anonymous if access.write => (Some(FrameRef::zeroed(&self.environment)?), true),
+            Source::Anonymous => (None, false),
+            Source::Object { backing, first_page } => {
+                let index = first_page.wrapping_add((page - area.range.start()) / PAGE_SIZE);
+                let frame = backing.frame(index).map_err(fault_of)?;
+                if access.write && !area.is_shared() {
+                    (Some(self.private_copy(&frame)?), true)
+                } else {
+                    (Some(frame), area.is_shared())
+                }
+            }
+        };
+        let is_private = writable && !area.is_shared();
+        if is_private {
+            area.note_private_page();
+        }
+        let number = frame
+            .as_ref()
+            .map_or(self.environment.frames().zero_frame(), FrameRef::number);
+        let mut entry = Entry::page(number, area.rights, writable);
+        if access.write {
+            // Set now what hardware would set next.
+            entry = entry.with(Bits::DIRTY);
+        }
+        let mut leaf = layout.tables.leaf_or_create(page)?;
+        if !leaf.entry(page).is_empty() {
+            return Ok(Attempt::Again);
+        }
+        // No flush: the entry was empty, and no CPU caches that.
+        leaf.replace(page, entry);
+        drop(leaf);
+        if let Some(frame) = frame {
+            // The entry holds the reference from now on.
+            frame.into_number();
+            self.note_resident(1);
+        }
+        Ok(Attempt::Done)
+    }
+
+    /// A frame of this mapping's own with an object's page in it. The object's frame may be written through other
+    /// mappings meanwhile; what a private mapping sees of such stores is unspecified until it has its copy.
+    fn private_copy(&self, frame: &FrameRef<E>) -> Result<FrameRef<E>, Fault> {
+        let copy = FrameRef::allocate(&self.environment)?;
+        self.environment.frames().copy(frame.number(), copy.number());
+        Ok(copy)
+    }
+
+    /// Raises an entry to what the area allows: a page that lost rights to `PROT_NONE` and has them back, or a shared
+    /// page that was mapped before the area became writable.
+    fn raise(&self, layout: &Layout<E>, area: &Area<E>, page: u64) -> Attempt {
+        let mut changes = self.changes(Cause::Mprotect);
+        let Some(mut leaf) = layout.tables.leaf(page) else {
+            return Attempt::Again;
+        };
+        if leaf.entry(page).is_empty() {
+            return Attempt::Again;
+        }
+        if let Some((old, new)) = leaf.update(page, |old| Some(self.entry_for(area, old))) {
+            // Rights are only added (the policy finds that out, and flushes nothing unless it is told to).
+            changes.changed(page, old, new);
+        }
+        // A private page that must be copied first is still not writable: the next look sends it there.
+        Attempt::Again
+    }
+
+    /// Lets a stack grow down to the page, if the area above it is one and may.
+    fn grow_stack(&self, page: u64) -> Result<(), Fault> {
+        let mut layout = self.exclusive();
+        let Some(above) = layout.areas.first_ending_above(page) else {
+            return Err(Fault::NotMapped);
+        };
+        let start = above.range.start();
+        if start <= page {
+            // Mapped since we looked.
+            return Ok(());
+        }
+        let growth = (start - page) / PAGE_SIZE;
+        let size = above.range.end() - page;
+        let is_stack = above.flags.contains(crate::AreaFlags::GROWS_DOWN);
+        let is_accounted = above.rights.contains(Rights::WRITE);
+        if !is_stack || page < LOWEST_PLACEMENT || size > self.limits.get(Limit::Stack) {
+            return Err(Fault::NotMapped);
+        }
+        if !has_guard_gap(&layout, start, page) || self.check_expansion(&layout, growth).is_err() {
+            return Err(Fault::NotMapped);
+        }
+        if is_accounted && self.check_commitment(&layout, growth) == Err(Error::OutOfMemory) {
+            return Err(Fault::NotMapped);
+        }
+        layout.areas.grow_down(start, page);
+        Ok(())
+    }
+}
+
+fn fault_of(error: BackingError) -> Fault {
+    match error {
+        BackingError::PastEnd => Fault::Bus,
+        BackingError::OutOfMemory => Fault::OutOfMemory,
+    }
+}

@@ -1,0 +1,93 @@
+//! Copying an address space: `fork`.
+//!
+//! Only what the child could not find again by itself is copied: the private pages of private areas. Pages of objects
+//! and the page of zeroes come back by a fault. A private page is shared until one of the two writes to it: both get
+//! an entry that is not writable, and the frame one more reference. The parent's entries lose their write permission,
+//! so there is one flush, which is over before `fork` returns: after that no CPU can store to a frame that is shared
+//! (`copy_on_write` relies on it).
+
+use alloc::sync::Arc;
+
+use coherence::Cause;
+
+use crate::address_space::{AddressSpace, Layout};
+use crate::area::{Area, AreaFlags};
+use crate::changes::Changes;
+use crate::entry::Bits;
+use crate::environment::Environment;
+use crate::error::OutOfMemory;
+
+impl<E: Environment> AddressSpace<E> {
+    /// A copy of this address space, as a forked child gets it.
+    ///
+    /// # Errors
+    /// When the child's tables do not fit in memory. The parent then goes on as before (some of its pages will take
+    /// a fault to become writable again).
+    pub fn fork(&self) -> Result<Arc<Self>, OutOfMemory> {
+        let child = Self::with_limits(&self.environment, self.limits.copy())?;
+        let layout = self.exclusive();
+        let mut changes = self.changes(Cause::Fork);
+        let copied = self.copy_into(&child, &layout, &mut changes);
+        // Under the exclusive area lock: no fault may make a page writable again before this flush is over.
+        changes.finish();
+        copied.map(|()| child)
+    }
+
+    fn copy_into(
+        &self,
+        child: &Self,
+        layout: &Layout<E>,
+        changes: &mut Changes<'_, E>,
+    ) -> Result<(), OutOfMemory> {
+        let mut copy = child.exclusive();
+        copy.heap = layout.heap;
+        for area in layout
+            .areas
+            .iter()
+            .filter(|area| !area.flags.contains(AreaFlags::NOT_FORKED))
+        {
+            copy.areas.insert(area.without_lock());
+            let is_needed = !area.is_shared() && area.has_private_pages();
+            if is_needed && !area.flags.contains(AreaFlags::WIPED_ON_FORK) {
+                self.copy_pages(child, layout, &copy, area, changes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn copy_pages(
+        &self,
+        child: &Self,
+        layout: &Layout<E>,
+        copy: &Layout<E>,
+        area: &Area<E>,
+        changes: &mut Changes<'_, E>,
+    ) -> Result<(), OutOfMemory> {
+        let frames = self.environment.frames();
+        layout.tables.try_for_each_leaf(area.range, |leaf, part| {
+            if leaf.is_empty() {
+                return Ok(());
+            }
+            let mut target = copy.tables.leaf_or_create(part.start())?;
+            let mut copied = 0;
+            for (address, seen) in leaf.used_pages(part) {
+                if self.is_zero_frame(seen.frame()) {
+                    continue;
+                }
+                let mut shared = seen;
+                if seen.has(Bits::WRITABLE)
+                    && let Some((old, new)) = leaf.update(address, |old| Some(old.without(Bits::WRITABLE)))
+                {
+                    changes.changed(address, old, new);
+                    shared = new;
+                }
+                frames.acquire(shared.frame());
+                // No flush for the child: its entry was empty, and it has never run.
+                target.replace(address, shared);
+                copied += 1;
+            }
+            child.note_resident(copied);
+            Ok(())
+        })
+    }
+}

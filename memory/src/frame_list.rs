@@ -1,0 +1,93 @@
+//! Frames that were taken out of page tables and wait for their flush.
+//!
+//! This is the container that a gather carries: a few frames in place, the rest in a chain of frames borrowed from
+//! the allocator, 511 to each. So one gather can hold a whole address space without the kernel's heap. When no frame
+//! can be borrowed, [`FrameList::push`] says so and the caller ends its gather early: a second round of interrupts
+//! under memory shortage, never a failure.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::environment::Environment;
+use crate::frame::FrameNumber;
+
+const IN_PLACE: usize = 24;
+const PER_CHUNK: usize = 511;
+
+/// Frames that this list owes one release each.
+pub(crate) struct FrameList {
+    in_place: [FrameNumber; IN_PLACE],
+    in_place_count: usize,
+    /// The newest chunk: word 0 is the next chunk's number plus one (0 ends the chain), the others are frame numbers.
+    chunk: Option<FrameNumber>,
+    chunk_count: usize,
+}
+
+/// The list has no room and no frame to grow by.
+#[derive(Debug)]
+pub(crate) struct Full;
+
+impl Default for FrameList {
+    fn default() -> Self {
+        Self {
+            in_place: [FrameNumber(0); IN_PLACE],
+            in_place_count: 0,
+            chunk: None,
+            chunk_count: PER_CHUNK,
+        }
+    }
+}
+
+impl FrameList {
+    /// Adds a frame.
+    pub(crate) fn push<E: Environment>(&mut self, environment: &E, frame: FrameNumber) -> Result<(), Full> {
+        if self.in_place_count < IN_PLACE {
+            self.in_place[self.in_place_count] = frame;
+            self.in_place_count += 1;
+            return Ok(());
+        }
+        if self.chunk_count == PER_CHUNK {
+            self.grow(environment)?;
+        }
+        if let Some(chunk) = self.chunk {
+            self.chunk_count += 1;
+            environment.frames().words(chunk)[self.chunk_count].store(u64::from(frame.0), Relaxed);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn grow<E: Environment>(&mut self, environment: &E) -> Result<(), Full> {
+        let fresh = environment
+            .frames()
+            .allocate(environment.current_cpu())
+            .map_err(|_| Full)?;
+        let words = environment.frames().words(fresh);
+        words[0].store(self.chunk.map_or(0, |older| u64::from(older.0) + 1), Relaxed);
+        self.chunk = Some(fresh);
+        self.chunk_count = 0;
+        Ok(())
+    }
+
+    /// Releases every frame, and the list's own.
+    pub(crate) fn release<E: Environment>(mut self, environment: &E) {
+        let (frames, cpu) = (environment.frames(), environment.current_cpu());
+        for &frame in &self.in_place[..self.in_place_count] {
+            frames.release(cpu, frame);
+        }
+        self.in_place_count = 0;
+        while let Some(chunk) = self.chunk {
+            let words = frames.words(chunk);
+            for word in &words[1..=self.chunk_count] {
+                frames.release(cpu, FrameNumber(word.load(Relaxed) as u32));
+            }
+            self.chunk = words[0]
+                .load(Relaxed)
+                .checked_sub(1)
+                .map(|older| FrameNumber(older as u32));
+            self.chunk_count = PER_CHUNK;
+            frames.release(cpu, chunk);
+            environment.yield_if_needed();
+        }
+        self.chunk_count = PER_CHUNK;
+    }
+}

@@ -1,0 +1,41 @@
+//! Which pages are in memory: `mincore`.
+
+use crate::address_space::AddressSpace;
+use crate::area::Source;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::range::{PAGE_SIZE, PageRange};
+
+impl<E: Environment> AddressSpace<E> {
+    /// Says of each page of a range whether an access to it would find it in memory. `answer` has one element for
+    /// each page (more are left alone).
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if part of the range is not mapped.
+    pub fn incore(&self, range: PageRange, answer: &mut [bool]) -> Result<(), Error> {
+        let layout = self.shared();
+        if !layout.areas.is_covered(range) {
+            return Err(Error::OutOfMemory);
+        }
+        for area in layout.areas.overlapping(range) {
+            let Some(part) = area.range.intersection(&range) else {
+                continue;
+            };
+            let mut page = part.start();
+            while page < part.end() {
+                let is_in_object = || match &area.source {
+                    Source::Anonymous => false,
+                    Source::Object { backing, first_page } => {
+                        backing.is_resident(first_page.wrapping_add((page - area.range.start()) / PAGE_SIZE))
+                    }
+                };
+                let index = ((page - range.start()) / PAGE_SIZE) as usize;
+                if let Some(slot) = answer.get_mut(index) {
+                    *slot = !layout.tables.peek(page).is_empty() || is_in_object();
+                }
+                page += PAGE_SIZE;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! Making mappings: `mmap`.
+//!
+//! A new mapping is only an area; its entries come with the first accesses. So mapping needs no flush, but for
+//! `MAP_FIXED` over something older: then the old pages are removed and flushed before the new area exists.
+
+use coherence::Cause;
+
+use crate::address_space::{AddressSpace, Layout};
+use crate::area::{Area, AreaFlags, Source};
+use crate::areas::{LOWEST_PLACEMENT, STACK_GUARD, gap_end_below};
+use crate::backing::BackingRef;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::range::{PageRange, RangeError, USER_END, round_up};
+use crate::rights::{Access, Rights};
+
+/// Mappings without an address of their own go below this. The space above is the stack's: Linux leaves at least
+/// 128 MiB for it.
+const PLACEMENT_TOP: u64 = USER_END - (128 << 20);
+
+/// Where a mapping shall go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Anywhere; at the hint if that is free, a hint of 0 being none.
+    Anywhere {
+        /// The address that the program would like.
+        hint: u64,
+    },
+    /// Exactly here, in place of whatever is there (`MAP_FIXED`).
+    Fixed(u64),
+    /// Exactly here, if nothing is there (`MAP_FIXED_NOREPLACE`).
+    FixedIfFree(u64),
+}
+
+/// What to map.
+pub struct MapRequest<E: Environment> {
+    /// Where.
+    pub place: Place,
+    /// How many bytes; rounded up to pages.
+    pub length: u64,
+    /// What it allows.
+    pub rights: Rights,
+    /// The most that `mprotect` may later allow.
+    pub may: Rights,
+    /// [`AreaFlags::SHARED`] needs an object.
+    pub flags: AreaFlags,
+    /// The object, and the index of the first page of it; `None` for zeroes of the mapping's own.
+    pub object: Option<(BackingRef<E>, u64)>,
+    /// Bring the pages in now (`MAP_POPULATE`). That this may fail half-way is no error.
+    pub populate: bool,
+}
+
+impl<E: Environment> AddressSpace<E> {
+    /// Makes a mapping; says where it is.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a length of 0, a fixed address that is no page's, or a shared mapping of nothing;
+    /// [`Error::Exists`] as [`Place::FixedIfFree`] asks; [`Error::OutOfMemory`] for the rest: no room, too many areas,
+    /// over a limit, or more memory than could ever be had.
+    pub fn map(&self, request: MapRequest<E>) -> Result<PageRange, Error> {
+        if request.length == 0 || (request.flags.contains(AreaFlags::SHARED) && request.object.is_none()) {
+            return Err(Error::Invalid);
+        }
+        let length = round_up(request.length).ok_or(Error::OutOfMemory)?;
+        let mut layout = self.exclusive();
+        layout.areas.check_count(1)?;
+        let range = find_place(&mut layout, request.place, length)?;
+        let source = match request.object {
+            Some((backing, first_page)) => Source::Object { backing, first_page },
+            None => Source::Anonymous,
+        };
+        let area = Area::new(range, request.rights, request.may, request.flags, source);
+        self.check_expansion(&layout, range.pages() - layout.areas.mapped_pages_in(range))?;
+        if area.is_accounted() {
+            self.check_commitment(&layout, range.pages())?;
+        }
+        if let Place::Fixed(_) = request.place {
+            self.remove(&mut layout, range, Cause::Mmap);
+        }
+        layout.areas.insert(area);
+        drop(layout);
+        if request.populate {
+            let write = request.rights.contains(Rights::WRITE) && !request.flags.contains(AreaFlags::SHARED);
+            // The mapping stands whether or not its pages could be had.
+            let _ = self.populate(
+                range,
+                Access {
+                    write,
+                    execute: false,
+                },
+            );
+        }
+        Ok(range)
+    }
+
+    /// Whether a mapping at `range` would meet nothing (for loaders that choose addresses themselves).
+    pub fn is_free(&self, range: PageRange) -> bool {
+        self.shared().areas.is_free(range)
+    }
+}
+
+/// Decides where a mapping of `length` bytes goes.
+pub(crate) fn find_place<E: Environment>(
+    layout: &mut Layout<E>,
+    place: Place,
+    length: u64,
+) -> Result<PageRange, Error> {
+    let fixed = |address| match PageRange::new(address, length) {
+        Ok(range) => Ok(range),
+        // Linux looks at the end first.
+        Err(RangeError::TooHigh) => Err(Error::OutOfMemory),
+        Err(_) if address.checked_add(length).is_none_or(|end| end > USER_END) => Err(Error::OutOfMemory),
+        Err(_) => Err(Error::Invalid),
+    };
+    match place {
+        Place::Fixed(address) => fixed(address),
+        Place::FixedIfFree(address) => {
+            let range = fixed(address)?;
+            if layout.areas.is_free(range) {
+                Ok(range)
+            } else {
+                Err(Error::Exists)
+            }
+        }
+        Place::Anywhere { hint } => {
+            if hint != 0
+                && let Some(range) = hinted(layout, hint, length)
+            {
+                return Ok(range);
+            }
+            layout
+                .areas
+                .place(length, PLACEMENT_TOP)
+                .ok_or(Error::OutOfMemory)
+        }
+    }
+}
+
+/// The range at a hint, if it is free and leaves room below a stack above it and above a stack below it.
+fn hinted<E: Environment>(layout: &Layout<E>, hint: u64, length: u64) -> Option<PageRange> {
+    let range = PageRange::new(round_up(hint)?.max(LOWEST_PLACEMENT), length).ok()?;
+    if !layout.areas.is_free(range) {
+        return None;
+    }
+    let above = layout.areas.first_ending_above(range.end());
+    above
+        .is_none_or(|area| range.end() <= gap_end_below(area))
+        .then_some(range)
+}
+
+/// Whether a stack that starts at `start` may start at `new_start` instead: nothing but another stack may lie closer
+/// below than the guard gap.
+pub(crate) fn has_guard_gap<E: Environment>(layout: &Layout<E>, start: u64, new_start: u64) -> bool {
+    let floor = new_start.saturating_sub(STACK_GUARD);
+    let Some(below) = PageRange::between(floor, start) else {
+        return false;
+    };
+    layout.areas.overlapping(below).all(|area| {
+        area.range.end() <= new_start
+            && (area.flags.contains(AreaFlags::GROWS_DOWN) || area.rights.is_empty())
+    })
+}

@@ -1,0 +1,200 @@
+//! Memory as an object of its own: shared anonymous memory, files of an in-memory file system, memfd.
+//!
+//! Pages come to be on first use: as zeroes, or as a copy of the bytes the object started from (a file in the initial
+//! archive, whose bytes lie at odd places and belong to nobody else). Reading such bytes with [`MemoryObject::read_at`]
+//! needs no page at all.
+//!
+//! The pages and the size are under one spinning lock. A frame stays alive while anything refers to it, so a mapping of
+//! a page that [`MemoryObject::truncate`] cut off keeps its frame (it is no longer the object's; see CAVEATS).
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+
+use lock_api::Mutex;
+
+use crate::backing::{Backing, BackingError, Identity};
+use crate::environment::Environment;
+use crate::error::OutOfMemory;
+use crate::frame::FrameRef;
+use crate::range::PAGE_SIZE;
+
+const PAGE: usize = PAGE_SIZE as usize;
+
+/// An object made of memory.
+pub struct MemoryObject<E: Environment> {
+    environment: E,
+    identity: Identity,
+    name: String,
+    contents: Mutex<E::TableLock, Contents<E>>,
+}
+
+struct Contents<E: Environment> {
+    size: u64,
+    /// What pages that are not in `pages` start as; zeroes behind its end.
+    original: &'static [u8],
+    pages: BTreeMap<u64, FrameRef<E>>,
+}
+
+impl<E: Environment> MemoryObject<E> {
+    /// An object of `size` zero bytes.
+    pub fn new(environment: &E, identity: Identity, name: String, size: u64) -> Self {
+        Self::with_contents(environment, identity, name, &[], size)
+    }
+
+    /// An object that starts as a copy of `original`; its pages are copied on first use.
+    pub fn from_bytes(environment: &E, identity: Identity, name: String, original: &'static [u8]) -> Self {
+        Self::with_contents(environment, identity, name, original, original.len() as u64)
+    }
+
+    fn with_contents(
+        environment: &E,
+        identity: Identity,
+        name: String,
+        original: &'static [u8],
+        size: u64,
+    ) -> Self {
+        let contents = Contents {
+            size,
+            original,
+            pages: BTreeMap::new(),
+        };
+        Self {
+            environment: environment.clone(),
+            identity,
+            name,
+            contents: Mutex::new(contents),
+        }
+    }
+
+    /// Length in bytes.
+    pub fn size(&self) -> u64 {
+        self.contents.lock().size
+    }
+
+    /// How many pages the object holds in memory.
+    pub fn resident_pages(&self) -> usize {
+        self.contents.lock().pages.len()
+    }
+
+    /// Copies bytes out, up to the object's end; says how many.
+    pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        let contents = self.contents.lock();
+        let available = contents.size.saturating_sub(offset).min(bytes.len() as u64) as usize;
+        let mut done = 0;
+        while done < available {
+            let (page, start) = split(offset + done as u64);
+            let length = (PAGE - start).min(available - done);
+            let target = &mut bytes[done..done + length];
+            match contents.pages.get(&page) {
+                Some(frame) => frame.read(start, target),
+                None => contents.read_original(offset + done as u64, target),
+            }
+            done += length;
+        }
+        available
+    }
+
+    /// Copies bytes in, and lets the object grow to hold them; says how many.
+    ///
+    /// # Errors
+    /// When not even the first page could be had. A shortage later shows as a short count.
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<usize, OutOfMemory> {
+        let mut contents = self.contents.lock();
+        let mut done = 0;
+        while done < bytes.len() {
+            let (page, start) = split(offset + done as u64);
+            let length = (PAGE - start).min(bytes.len() - done);
+            let frame = match contents.page(&self.environment, page) {
+                Ok(frame) => frame,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+            };
+            frame.write(start, &bytes[done..done + length]);
+            done += length;
+        }
+        contents.size = contents.size.max(offset + done as u64);
+        Ok(done)
+    }
+
+    /// Sets the length. What a shorter object loses reads as zeroes should it grow again.
+    pub fn truncate(&self, size: u64) {
+        let mut contents = self.contents.lock();
+        // The frames are released behind the lock: a mapping may hold others, and releasing takes other locks.
+        let lost = contents.pages.split_off(&size.div_ceil(PAGE_SIZE));
+        if size < contents.size {
+            let kept = (size as usize).min(contents.original.len());
+            contents.original = &contents.original[..kept];
+            let (page, tail) = split(size);
+            if let Some(frame) = contents.pages.get(&page) {
+                frame.clear(tail, PAGE - tail);
+            }
+        }
+        contents.size = size;
+        drop(contents);
+        drop(lost);
+    }
+}
+
+impl<E: Environment> Contents<E> {
+    /// The frame of a page, made now if it is not there.
+    fn page(&mut self, environment: &E, page: u64) -> Result<&FrameRef<E>, OutOfMemory> {
+        use alloc::collections::btree_map::Entry;
+        let original = self.original;
+        match self.pages.entry(page) {
+            Entry::Occupied(occupied) => Ok(occupied.into_mut()),
+            Entry::Vacant(vacant) => {
+                let bytes = original_part(original, page * PAGE_SIZE, PAGE);
+                let frame = FrameRef::allocate(environment)?;
+                frame.write(0, bytes);
+                frame.clear(bytes.len(), PAGE - bytes.len());
+                Ok(vacant.insert(frame))
+            }
+        }
+    }
+
+    fn read_original(&self, offset: u64, target: &mut [u8]) {
+        let bytes = original_part(self.original, offset, target.len());
+        target[..bytes.len()].copy_from_slice(bytes);
+        target[bytes.len()..].fill(0);
+    }
+}
+
+/// The part of `original` at `offset`, as much as there is of `length` bytes.
+fn original_part(original: &[u8], offset: u64, length: usize) -> &[u8] {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(original.len());
+    &original[start..start + length.min(original.len() - start)]
+}
+
+/// Page index and offset inside the page.
+fn split(offset: u64) -> (u64, usize) {
+    (offset / PAGE_SIZE, (offset % PAGE_SIZE) as usize)
+}
+
+impl<E: Environment> Backing<E> for MemoryObject<E> {
+    fn frame(&self, page: u64) -> Result<FrameRef<E>, BackingError> {
+        let mut contents = self.contents.lock();
+        if page >= contents.size.div_ceil(PAGE_SIZE) {
+            return Err(BackingError::PastEnd);
+        }
+        contents
+            .page(&self.environment, page)
+            .cloned()
+            .map_err(|_| BackingError::OutOfMemory)
+    }
+
+    fn is_resident(&self, page: u64) -> bool {
+        self.contents.lock().pages.contains_key(&page)
+    }
+
+    fn size(&self) -> u64 {
+        MemoryObject::size(self)
+    }
+
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+}

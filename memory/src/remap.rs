@@ -1,0 +1,265 @@
+//! Moving and resizing mappings: `mremap`.
+//!
+//! A move takes each entry out of the old place (atomic exchange) and puts what came back at the new one, per pair of
+//! leaf tables, and **flushes the old addresses while both tables are locked** (variant A of the reference). The entry
+//! carries the frame's reference with it: once the new table is unlocked, whoever finds the page there can drop that
+//! reference, flush only the new address, and give the frame away, while some CPU still reached it through the old
+//! one. (That was CVE-2018-18281.) The new addresses need no flush: nothing was mapped there.
+
+use coherence::Cause;
+
+use crate::address_space::{AddressSpace, Layout};
+use crate::area::Area;
+use crate::areas::gap_end_below;
+use crate::entry::Entry;
+use crate::environment::Environment;
+use crate::error::{Error, OutOfMemory};
+use crate::map::{Place, find_place};
+use crate::page_table::{LEAF_SPAN, PageTable};
+use crate::range::{PageRange, USER_END, is_aligned, round_up};
+use crate::unmap::take_tables;
+
+/// What `mremap` is asked for. The numbers are the program's, unchecked.
+#[derive(Clone, Copy, Debug)]
+pub struct RemapRequest {
+    /// Where the mapping starts.
+    pub address: u64,
+    /// How many bytes of it; 0 makes a second mapping of the same shared pages.
+    pub old_length: u64,
+    /// How many bytes it shall have.
+    pub new_length: u64,
+    /// It may move if it must (`MREMAP_MAYMOVE`).
+    pub may_move: bool,
+    /// It must move here, in place of whatever is there (`MREMAP_FIXED`).
+    pub fixed: Option<u64>,
+    /// Move the pages, but leave the old mapping in place, empty (`MREMAP_DONTUNMAP`).
+    pub keep_source: bool,
+}
+
+impl<E: Environment> AddressSpace<E> {
+    /// Resizes or moves a mapping; says where it is then.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for arguments that make no sense together, [`Error::NotMapped`] where nothing is mapped or
+    /// the range spans more than one mapping, [`Error::OutOfMemory`] for lack of room or memory.
+    pub fn remap(&self, request: RemapRequest) -> Result<u64, Error> {
+        let request = checked(request)?;
+        let RemapRequest {
+            address,
+            old_length,
+            new_length,
+            ..
+        } = request;
+        let mut layout = self.exclusive();
+        if layout.areas.find(address).is_none() {
+            return Err(Error::NotMapped);
+        }
+        if request.fixed.is_some() || request.keep_source {
+            return self.remap_elsewhere(&mut layout, request);
+        }
+        if new_length <= old_length {
+            self.shrink(&mut layout, request)?;
+            return Ok(address);
+        }
+        self.check_resize(&layout, request)?;
+        if let Some(growth) = room_to_grow(&layout, request) {
+            let area = layout.areas.find(address).map(|area| area.extended_by(growth));
+            layout.areas.insert(area.ok_or(Error::NotMapped)?);
+            return Ok(address);
+        }
+        if !request.may_move {
+            return Err(Error::OutOfMemory);
+        }
+        let target = find_place(&mut layout, Place::Anywhere { hint: 0 }, new_length)?;
+        self.move_mapping(&mut layout, request, target)
+    }
+
+    fn remap_elsewhere(&self, layout: &mut Layout<E>, mut request: RemapRequest) -> Result<u64, Error> {
+        let place = match request.fixed {
+            None => Place::Anywhere { hint: 0 },
+            Some(address) => {
+                let target = PageRange::new(address, request.new_length).map_err(|_| Error::Invalid)?;
+                let source = PageRange::new(request.address, request.old_length.max(1));
+                if source.is_ok_and(|source| source.overlaps(&target)) {
+                    return Err(Error::Invalid);
+                }
+                layout.areas.check_count(2)?;
+                self.remove(layout, target, Cause::Mremap);
+                Place::Fixed(address)
+            }
+        };
+        if request.old_length > request.new_length {
+            self.shrink(layout, request)?;
+            request.old_length = request.new_length;
+        }
+        self.check_resize(layout, request)?;
+        let target = find_place(layout, place, request.new_length)?;
+        self.move_mapping(layout, request, target)
+    }
+
+    /// Unmaps what lies behind the new length.
+    fn shrink(&self, layout: &mut Layout<E>, request: RemapRequest) -> Result<(), Error> {
+        let RemapRequest {
+            address,
+            old_length,
+            new_length,
+            ..
+        } = request;
+        if old_length > new_length {
+            let surplus = PageRange::new(address + new_length, old_length - new_length);
+            self.remove(layout, surplus.map_err(|_| Error::Invalid)?, Cause::Mremap);
+        }
+        Ok(())
+    }
+
+    fn check_resize(&self, layout: &Layout<E>, request: RemapRequest) -> Result<(), Error> {
+        let area = layout.areas.find(request.address).ok_or(Error::NotMapped)?;
+        if request.old_length == 0 && !area.is_shared() {
+            return Err(Error::Invalid);
+        }
+        if request.old_length > area.range.end() - request.address {
+            return Err(Error::NotMapped);
+        }
+        let kept = if request.keep_source {
+            0
+        } else {
+            request.old_length
+        };
+        let growth = (request.new_length - kept) / crate::PAGE_SIZE;
+        self.check_expansion(layout, growth)?;
+        if area.is_accounted() {
+            self.check_commitment(layout, growth)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn move_mapping(
+        &self,
+        layout: &mut Layout<E>,
+        request: RemapRequest,
+        target: PageRange,
+    ) -> Result<u64, Error> {
+        layout.areas.check_count(3)?;
+        let source = PageRange::new(request.address, request.old_length).ok();
+        if let Some(source) = source
+            && let Err(OutOfMemory) = prepare_tables(&layout.tables, source, target.start())
+        {
+            let mut changes = self.changes(Cause::Mremap);
+            take_tables(layout, target, &mut changes);
+            changes.finish();
+            return Err(Error::OutOfMemory);
+        }
+        let area = layout.areas.find(request.address).ok_or(Error::NotMapped)?;
+        let moved = area.moved(request.address, target);
+        layout.areas.insert(moved);
+        if let Some(source) = source {
+            self.move_pages(&layout.tables, source, target.start());
+            if !request.keep_source {
+                // Empty by now: this flushes only if it frees tables.
+                self.remove(layout, source, Cause::Mremap);
+            }
+        }
+        Ok(target.start())
+    }
+
+    /// Moves all entries of `source` to `target`, where the tables are prepared and nothing is mapped.
+    fn move_pages(&self, tables: &PageTable<E>, source: PageRange, target: u64) {
+        for_each_extent(source, target, |part, to| {
+            let mut changes = self.changes(Cause::Mremap);
+            let Some(mut from_leaf) = tables.leaf(part.start()) else {
+                return;
+            };
+            if from_leaf.is_empty() {
+                return;
+            }
+            // One table for both is locked once. Two are locked in any order: only holders of the exclusive area
+            // lock ever hold two tables of one space.
+            let is_same = part.start() / LEAF_SPAN == to / LEAF_SPAN;
+            let mut to_leaf = if is_same { None } else { tables.leaf(to) };
+            for (address, _) in from_leaf.used_pages(part) {
+                let old = from_leaf.replace(address, Entry::EMPTY);
+                changes.changed(address, old, Entry::EMPTY);
+                to_leaf
+                    .as_mut()
+                    .unwrap_or(&mut from_leaf)
+                    .replace(to + (address - part.start()), old);
+            }
+            // Before either table is unlocked, as said above.
+            changes.finish();
+        });
+    }
+}
+
+/// Checks the numbers alone, and rounds the lengths to pages.
+fn checked(mut request: RemapRequest) -> Result<RemapRequest, Error> {
+    if !is_aligned(request.address) {
+        return Err(Error::Invalid);
+    }
+    request.old_length = round_up(request.old_length).ok_or(Error::Invalid)?;
+    request.new_length = round_up(request.new_length).ok_or(Error::Invalid)?;
+    if request.new_length == 0 {
+        return Err(Error::Invalid);
+    }
+    if request.address >= USER_END {
+        return Err(Error::NotMapped);
+    }
+    if request.old_length > USER_END - request.address {
+        return Err(Error::Invalid);
+    }
+    if request.new_length > USER_END {
+        return Err(if request.fixed.is_some() {
+            Error::Invalid
+        } else {
+            Error::OutOfMemory
+        });
+    }
+    Ok(request)
+}
+
+/// The range by which the mapping can grow where it is, if nothing is in the way.
+fn room_to_grow<E: Environment>(layout: &Layout<E>, request: RemapRequest) -> Option<PageRange> {
+    let area = layout.areas.find(request.address)?;
+    let end = request.address + request.old_length;
+    let growth = PageRange::new(end, request.new_length - request.old_length).ok()?;
+    let next = layout.areas.first_ending_above(end);
+    let is_free = next.is_none_or(|next| growth.end() <= gap_end_below(next));
+    (area.range.end() == end && is_free).then_some(growth)
+}
+
+/// Makes the leaf tables that a move needs, before anything has moved.
+fn prepare_tables<E: Environment>(
+    tables: &PageTable<E>,
+    source: PageRange,
+    target: u64,
+) -> Result<(), OutOfMemory> {
+    let mut result = Ok(());
+    for_each_extent(source, target, |part, to| {
+        let is_needed = result.is_ok() && tables.leaf(part.start()).is_some_and(|leaf| !leaf.is_empty());
+        if is_needed {
+            result = tables.leaf_or_create(to).map(|_| ());
+        }
+    });
+    result
+}
+
+/// Cuts a move into parts that lie in one leaf table each on both sides.
+fn for_each_extent(source: PageRange, target: u64, mut visit: impl FnMut(PageRange, u64)) {
+    let until_next = |address: u64| LEAF_SPAN - address % LEAF_SPAN;
+    let (mut from, mut to) = (source.start(), target);
+    while from < source.end() {
+        let length = until_next(from).min(until_next(to)).min(source.end() - from);
+        if let Some(part) = PageRange::between(from, from + length) {
+            visit(part, to);
+        }
+        from += length;
+        to += length;
+    }
+}
+
+impl<E: Environment> Area<E> {
+    /// An area like this for `range`, which begins where this ends.
+    fn extended_by(&self, range: PageRange) -> Self {
+        self.moved(self.range.end(), range)
+    }
+}

@@ -1,0 +1,75 @@
+//! Taking mappings away: `munmap`, and what other operations share with it.
+//!
+//! One call is one gather: all entries are emptied, all tables that nothing is left in are unhooked, then there is one
+//! flush, if any entry was present or any table was unhooked, and then the frames are given back. A range that was
+//! never touched has no entries and no tables, so it causes no flush at all.
+
+use coherence::Cause;
+
+use crate::address_space::{AddressSpace, Layout};
+use crate::changes::Changes;
+use crate::entry::Entry;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::page_table::PageTable;
+use crate::range::PageRange;
+
+impl<E: Environment> AddressSpace<E> {
+    /// Removes all mappings in a range (`munmap`). That there are none is no error.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] when cutting an area in two would make too many.
+    pub fn unmap(&self, range: PageRange) -> Result<(), Error> {
+        let mut layout = self.exclusive();
+        if layout.areas.splits_at_ends(range) == 2 {
+            layout.areas.check_count(1)?;
+        }
+        self.remove(&mut layout, range, Cause::Munmap);
+        Ok(())
+    }
+
+    /// Removes all mappings in a range, tables included. When it returns, the flush is over, so the addresses may be
+    /// mapped anew at once.
+    pub(crate) fn remove(&self, layout: &mut Layout<E>, range: PageRange, cause: Cause) {
+        let removed = layout.areas.remove(range);
+        if removed.is_empty() {
+            return;
+        }
+        let mut changes = self.changes(cause);
+        self.zap(&layout.tables, range, &mut changes);
+        take_tables(layout, range, &mut changes);
+        // Under the exclusive area lock: until the flush is over, nobody may map anything else here (D4).
+        changes.finish();
+    }
+
+    /// Empties all entries of a range and takes over the references that they held.
+    pub(crate) fn zap(&self, tables: &PageTable<E>, range: PageRange, changes: &mut Changes<'_, E>) {
+        tables.for_each_leaf(range, |leaf, part| {
+            if leaf.is_empty() {
+                return;
+            }
+            let mut gone = 0;
+            for (address, _) in leaf.used_pages(part) {
+                let old = leaf.replace(address, Entry::EMPTY);
+                changes.changed(address, old, Entry::EMPTY);
+                gone += u64::from(!self.is_zero_frame(old.frame()));
+                changes.release_later(old.frame());
+            }
+            self.note_gone(gone);
+        });
+    }
+}
+
+/// Unhooks the tables that mapped part of `range`, from which all areas are gone, where nothing else uses them.
+pub(crate) fn take_tables<E: Environment>(
+    layout: &mut Layout<E>,
+    range: PageRange,
+    changes: &mut Changes<'_, E>,
+) {
+    let gap = layout.areas.gap_around(range);
+    layout
+        .tables
+        .take_tables(range, gap, &mut |address, span, table| {
+            changes.table_taken(address, span, table);
+        });
+}
