@@ -1,0 +1,253 @@
+/* The first program on the Linux side: runs the packed program there and reports the way our own kernel does.
+ *
+ * It obeys the same orders (the files below /.ceasefire), speaks through the same debug ports, writes the same form of report and
+ * switches the machine off in the same way, so that the host needs to know nothing about which kernel it has started:
+ *
+ *     port 0x400 log, 0x408 the program's output, 0x404 its errors, 0x406 the report, 0xf4 off
+ *
+ * The program runs as its only child, pinned nowhere, with pipes for output and errors that this process empties into the ports; a
+ * serial console would be slow enough to change what is measured. The rows of /proc/interrupts are read just before the program
+ * starts and just after it has ended. As process 1 it also reaps what the program leaves behind.
+ *
+ * Its very first act is to read the time stamp counter, which the emulator starts at zero: the boot time, firmware included.
+ */
+#include "../include/workload.h"
+#include <poll.h>
+#include <signal.h>
+#include <sys/io.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+
+enum { LOG = 0x400, ERRORS = 0x404, REPORT = 0x406, OUTPUT = 0x408, OFF = 0xf4 };
+
+#define MOST_CPUS 64
+
+static void put(int port, const char *bytes, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		outb((unsigned char)bytes[i], (unsigned short)port);
+}
+
+__attribute__((format(printf, 2, 3))) static void print(int port, const char *format, ...)
+{
+	char text[1024];
+	va_list arguments;
+	va_start(arguments, format);
+	int length = vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	put(port, text, length < (int)sizeof text ? (size_t)length : sizeof text - 1);
+}
+
+/* Says what is wrong on the log and ends the machine as a panic would. */
+__attribute__((noreturn)) static void give_up(const char *what)
+{
+	print(LOG, "linux-init: %s: %s\n", what, strerror(errno));
+	outl(2, OFF);
+	for (;;)
+		pause();
+}
+
+/* ---- what is read from the kernel ---- */
+
+static const char *const rows[] = {"TLB", "CAL", "RES", "LOC"};
+#define ROWS (sizeof rows / sizeof *rows)
+static long counts[2][ROWS][MOST_CPUS];
+static int cpu_count;
+
+static size_t read_whole(const char *path, char *text, size_t room)
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return 0;
+	size_t length = 0;
+	ssize_t got;
+	while (length < room - 1 && (got = read(file, text + length, room - 1 - length)) > 0)
+		length += (size_t)got;
+	close(file);
+	text[length] = 0;
+	return length;
+}
+
+static void read_counts(int when)
+{
+	static char text[1 << 18];
+	read_whole("/proc/interrupts", text, sizeof text);
+	for (size_t row = 0; row < ROWS; row++) {
+		char label[8];
+		snprintf(label, sizeof label, "%s:", rows[row]);
+		char *place = strstr(text, label);
+		if (!place)
+			continue;
+		place += strlen(label);
+		for (int cpu = 0; cpu < cpu_count; cpu++)
+			counts[when][row][cpu] = strtol(place, &place, 10);
+	}
+}
+
+static unsigned long long free_bytes(void)
+{
+	static char text[8192];
+	read_whole("/proc/meminfo", text, sizeof text);
+	char *place = strstr(text, "MemFree:");
+	return place ? strtoull(place + 8, NULL, 10) * 1024 : 0;
+}
+
+/* Ticks of the counter per nanosecond, from the kernel's own clock. */
+static double measure_ticks(void)
+{
+	uint64_t clock = nanoseconds(), counter = ticks();
+	while (nanoseconds() - clock < 5000000)
+		relax();
+	return (double)(ticks() - counter) / (double)(nanoseconds() - clock);
+}
+
+/* ---- the program ---- */
+
+/* Cuts a text of NUL-separated words in place. */
+static char **words_of(const char *path)
+{
+	static char text[2][1 << 20];
+	static char *lists[2][1 << 15];
+	static int used;
+	char *start = text[used], **list = lists[used];
+	used++;
+	size_t length = read_whole(path, start, sizeof text[0]), count = 0;
+	for (size_t at = 0; at < length && count < sizeof lists[0] / sizeof *lists[0] - 1; at += strlen(start + at) + 1)
+		list[count++] = start + at;
+	list[count] = NULL;
+	return list;
+}
+
+static pid_t start(const int *output, const int *errors)
+{
+	static char directory[4096];
+	char **arguments = words_of("/.ceasefire/arguments"), **environment = words_of("/.ceasefire/environment");
+	if (!arguments[0])
+		give_up("/.ceasefire/arguments");
+	if (!read_whole("/.ceasefire/directory", directory, sizeof directory))
+		strcpy(directory, "/");
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+	int input = open("/.ceasefire/input", O_RDONLY);
+	if (input < 0)
+		input = open("/dev/null", O_RDONLY);
+	dup2(input, 0);
+	dup2(output[1], 1);
+	dup2(errors[1], 2);
+	for (int descriptor = 3; descriptor < 32; descriptor++)
+		close(descriptor);
+	ioperm(0, 1024, 0);
+	iopl(0);
+	setsid();
+	if (chdir(directory) != 0 || execve(arguments[0], arguments, environment) != 0)
+		dprintf(2, "linux-init: %s: %s\n", arguments[0], strerror(errno));
+	_exit(127);
+}
+
+/* Empties the pipes into the ports until the program has ended and nothing is left in them. */
+static int relay(pid_t pid, int output, int errors)
+{
+	static char bytes[1 << 16];
+	struct pollfd sources[2] = {{.fd = output, .events = POLLIN}, {.fd = errors, .events = POLLIN}};
+	static const int ports[2] = {OUTPUT, ERRORS};
+	int status = 0, ended = 0;
+	for (;;) {
+		int moved = 0;
+		poll(sources, 2, ended ? 0 : 5);
+		for (int i = 0; i < 2; i++) {
+			ssize_t got = sources[i].fd >= 0 ? read(sources[i].fd, bytes, sizeof bytes) : -1;
+			if (got > 0) {
+				put(ports[i], bytes, (size_t)got);
+				moved = 1;
+			} else if (got == 0) {
+				sources[i].fd = -1;
+			}
+		}
+		if (ended && !moved)
+			return status;
+		int one;
+		pid_t reaped;
+		while ((reaped = waitpid(-1, &one, WNOHANG)) > 0)
+			if (reaped == pid) {
+				status = one;
+				ended = 1;
+				read_counts(1);
+			}
+		if (sources[0].fd < 0 && sources[1].fd < 0 && !ended && waitpid(pid, &one, 0) == pid) {
+			status = one;
+			ended = 1;
+			read_counts(1);
+		}
+	}
+}
+
+/* ---- the report ---- */
+
+static void report(int status, uint64_t program_start, uint64_t program_end, unsigned long long total, unsigned long long before,
+		   unsigned long long after)
+{
+	print(REPORT, "{\"schema\":\"ceasefire.report/1\",\"exit\":{\"%s\":%d},\"cpus\":%d,\"mechanisms\":[],\"ledger\":[",
+	      WIFSIGNALED(status) ? "signal" : "code", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), cpu_count);
+	for (size_t row = 0; row < ROWS; row++) {
+		print(REPORT, "%s{\"group\":\"linux\",\"name\":\"%s\",\"per_cpu\":[", row ? "," : "", rows[row]);
+		for (int cpu = 0; cpu < cpu_count; cpu++)
+			print(REPORT, "%s%ld", cpu ? "," : "", counts[1][row][cpu] - counts[0][row][cpu]);
+		print(REPORT, "]}");
+	}
+	print(REPORT,
+	      "],\"unknown_system_calls\":[],\"clock\":{\"program_start\":%llu,\"program_end\":%llu},"
+	      "\"memory\":{\"total\":%llu,\"free_at_start\":%llu,\"free_at_end\":%llu,\"kernel_image\":0}}",
+	      (unsigned long long)program_start, (unsigned long long)program_end, total, before, after);
+}
+
+int main(void)
+{
+	uint64_t first = ticks();
+	if (iopl(3) != 0)
+		_exit(1);
+	print(LOG, "linux-init: ticks_at_start=%llu\n", (unsigned long long)first);
+	static const char *const folders[] = {"/proc", "/sys", "/dev", "/tmp", "/dev/shm"};
+	for (size_t i = 0; i < 4; i++)
+		mkdir(folders[i], 0755);
+	if (mount("proc", "/proc", "proc", 0, NULL) != 0)
+		give_up("mount /proc");
+	mount("sysfs", "/sys", "sysfs", 0, NULL);
+	mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
+	mkdir("/dev/shm", 0777);
+	mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL);
+	mount("tmpfs", "/tmp", "tmpfs", 0, NULL);
+	mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL);
+	cpu_count = get_nprocs();
+	if (cpu_count > MOST_CPUS)
+		cpu_count = MOST_CPUS;
+
+	int output[2], errors[2];
+	if (pipe2(output, O_CLOEXEC) != 0 || pipe2(errors, O_CLOEXEC) != 0)
+		give_up("pipes");
+	fcntl(output[0], F_SETFL, O_NONBLOCK);
+	fcntl(errors[0], F_SETFL, O_NONBLOCK);
+	double rate = measure_ticks();
+	struct sysinfo information;
+	sysinfo(&information);
+	unsigned long long before = free_bytes();
+	read_counts(0);
+	uint64_t program_start = ticks();
+	pid_t pid = start(output, errors);
+	if (pid < 0)
+		give_up("fork");
+	close(output[1]);
+	close(errors[1]);
+	int status = relay(pid, output[0], errors[0]);
+	uint64_t program_end = ticks();
+	kill(-1, SIGKILL);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	report(status, (uint64_t)((double)program_start / rate), (uint64_t)((double)program_end / rate),
+	       (unsigned long long)information.totalram * information.mem_unit, before, free_bytes());
+	outl(0, OFF);
+	for (;;)
+		pause();
+}
