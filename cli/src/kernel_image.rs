@@ -1,7 +1,7 @@
 //! The kernel: built when its sources changed, found, and asked for the names of its addresses.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use object::{Object, ObjectSymbol, SymbolKind};
@@ -9,11 +9,13 @@ use object::{Object, ObjectSymbol, SymbolKind};
 use crate::failure::Failure;
 use crate::project;
 
-/// A built kernel.
+/// A kernel that can be started. It is a copy, so that a build that starts meanwhile cannot change it under a run.
 #[derive(Debug)]
 pub(crate) struct KernelImage {
     pub(crate) path: PathBuf,
     pub(crate) symbols: Symbols,
+    /// Holds the copy.
+    _folder: tempfile::TempDir,
 }
 
 impl KernelImage {
@@ -37,19 +39,28 @@ impl KernelImage {
         }
         let path = executable(&built.stdout)
             .ok_or_else(|| Failure::host("find the built kernel", "cargo did not say where it is"))?;
-        Self::open(path)
+        Self::open(&path)
     }
 
     /// A kernel that was built before.
     ///
     /// # Errors
     /// A usage failure when it cannot be read.
-    pub(crate) fn open(path: PathBuf) -> Result<Self, Failure> {
-        let content = fs::read(&path)
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let content = fs::read(path)
             .map_err(|error| Failure::usage(format!("cannot read the kernel {}: {error}", path.display())))?;
+        let keep = || {
+            let folder = tempfile::Builder::new().prefix("ceasefire-kernel-").tempdir()?;
+            let copy = folder.path().join("kernel");
+            fs::write(&copy, &content)?;
+            Ok((folder, copy))
+        };
+        let (folder, path) =
+            keep().map_err(|error: std::io::Error| Failure::host("copy the kernel", error))?;
         Ok(KernelImage {
             path,
             symbols: Symbols::of(&content),
+            _folder: folder,
         })
     }
 }

@@ -12,6 +12,7 @@ mod initramfs;
 mod kernel_image;
 mod mechanisms;
 mod monitor;
+mod order;
 mod program;
 mod project;
 mod qemu;
@@ -20,6 +21,7 @@ mod run;
 mod session;
 mod size;
 mod tables;
+mod workload;
 
 use std::process::ExitCode;
 

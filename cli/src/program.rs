@@ -76,25 +76,22 @@ impl Companion {
     }
 }
 
-/// What to run, as the guest sees it.
+/// A program's file, read, and its place in the guest.
 #[derive(Debug)]
 pub(crate) struct Program {
     host: PathBuf,
-    pub(crate) guest: PathBuf,
-    pub(crate) arguments: Vec<OsString>,
+    guest: PathBuf,
     pub(crate) content: Vec<u8>,
 }
 
 impl Program {
-    /// Finds `name` on the host and reads it.
+    /// Reads the program `host`, to be packed at `guest`.
     ///
     /// # Errors
     /// A usage failure when it is missing, not a file, not executable or unreadable.
-    pub(crate) fn find(name: &OsStr, arguments: &[OsString]) -> Result<Self, Failure> {
-        let host = locate(name)?;
-        let shown = host.display();
-        let refuse = |why: &str| Err(Failure::usage(format!("cannot run {shown}: {why}")));
-        let metadata = match fs::metadata(&host) {
+    pub(crate) fn open(host: &Path, guest: &Path) -> Result<Self, Failure> {
+        let refuse = |why: &str| Err(Failure::usage(format!("cannot run {}: {why}", host.display())));
+        let metadata = match fs::metadata(host) {
             Ok(metadata) => metadata,
             Err(error) => return refuse(&reason(&error)),
         };
@@ -107,16 +104,14 @@ impl Program {
         if metadata.permissions().mode() & 0o111 == 0 {
             return refuse("it is not executable");
         }
-        let content = match fs::read(&host) {
-            Ok(content) => content,
-            Err(error) => return refuse(&reason(&error)),
-        };
-        Ok(Program {
-            guest: guest_path(&host),
-            arguments: arguments.to_vec(),
-            host,
-            content,
-        })
+        match fs::read(host) {
+            Ok(content) => Ok(Program {
+                host: host.into(),
+                guest: guest.into(),
+                content,
+            }),
+            Err(error) => refuse(&reason(&error)),
+        }
     }
 
     /// Checks that the guest can start it, given what else is packed.
@@ -155,6 +150,7 @@ impl Program {
     /// A usage failure when a companion cannot be read, or two claim one path as a file and as a folder.
     pub(crate) fn pack(
         &self,
+        arguments: &[OsString],
         companions: &[Companion],
         environment: &[OsString],
     ) -> Result<Initramfs, Failure> {
@@ -188,11 +184,8 @@ impl Program {
         for companion in companions {
             companion.pack(&mut archive)?;
         }
-        let mut arguments = guest.to_vec();
-        for argument in &self.arguments {
-            arguments.push(0);
-            arguments.extend_from_slice(argument.as_bytes());
-        }
+        let words = arguments.iter().map(|argument| argument.as_bytes());
+        let arguments = std::iter::once(guest).chain(words).collect::<Vec<_>>().join(&0);
         let environment = environment
             .iter()
             .map(|entry| entry.as_bytes())
@@ -232,7 +225,11 @@ impl Program {
     }
 }
 
-fn locate(name: &OsStr) -> Result<PathBuf, Failure> {
+/// The path of a program that may be named as in a shell.
+///
+/// # Errors
+/// A usage failure when the name is empty, or no path and not in PATH.
+pub(crate) fn locate(name: &OsStr) -> Result<PathBuf, Failure> {
     if name.is_empty() {
         return Err(Failure::usage("cannot run a program without a name"));
     }
@@ -260,7 +257,7 @@ fn locate(name: &OsStr) -> Result<PathBuf, Failure> {
 }
 
 /// Where a host path lies in the guest.
-fn guest_path(path: &Path) -> PathBuf {
+pub(crate) fn guest_path(path: &Path) -> PathBuf {
     let mut result = PathBuf::from("/");
     for component in path.components() {
         match component {

@@ -30,6 +30,11 @@ pub(crate) fn root() -> PathBuf {
     manifest.parent().unwrap_or(manifest).to_path_buf()
 }
 
+/// Where everything that is built goes.
+pub(crate) fn target_folder() -> PathBuf {
+    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
 /// A cargo command in the project's root.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new("cargo");

@@ -10,8 +10,8 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
+use crate::order::Order;
 use crate::qemu::{self, Mode};
-use crate::run::Prepared;
 use crate::session::Outcome;
 
 /// Name and version of the form.
@@ -50,7 +50,7 @@ pub(crate) struct Record {
     workload: String,
     case: Option<String>,
     system: &'static str,
-    without: Vec<String>,
+    without: Vec<&'static str>,
     mode: &'static str,
     seed: Option<u64>,
     cpus: u32,
@@ -75,29 +75,23 @@ struct RawRun {
 
 impl Record {
     /// One run of any program: nothing is known of its operations.
-    pub(crate) fn of_run(outcome: &Outcome, prepared: &Prepared, without: &[&str]) -> Self {
-        let guest = &prepared.guest;
-        let command: Vec<_> = prepared
-            .command
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect();
-        let name = prepared.command.first().map(Path::new).and_then(Path::file_name);
+    pub(crate) fn of_run(outcome: &Outcome, order: &Order) -> Self {
+        let words = std::iter::once(order.place.as_os_str()).chain(order.arguments.iter().map(AsRef::as_ref));
+        let command: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        let name = order.place.file_name().unwrap_or_default();
         Record {
-            workload: name
-                .map(|name| name.to_string_lossy().into_owned())
-                .unwrap_or_default(),
+            workload: name.to_string_lossy().into_owned(),
             case: None,
             system: "ceasefire",
-            without: without.iter().map(|name| (*name).to_owned()).collect(),
-            mode: guest.mode.name(),
-            seed: match guest.mode {
+            without: order.without.clone(),
+            mode: order.mode.name(),
+            seed: match order.mode {
                 Mode::Deterministic { seed } => Some(seed),
                 _ => None,
             },
-            cpus: guest.cpus,
-            memory_mebibytes: guest.memory.mebibytes,
-            board: guest.board.to_string(),
+            cpus: order.cpus,
+            memory_mebibytes: order.memory.mebibytes,
+            board: order.board.to_string(),
             threads: None,
             operations: None,
             interrupts_per_operation: None,
