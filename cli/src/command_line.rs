@@ -28,6 +28,8 @@ pub(crate) struct CommandLine {
 pub(crate) enum Verb {
     /// Run a program and show which CPUs were interrupted, why, and which interrupts were avoided
     Run(Box<Run>),
+    /// Run a program on Debian's Linux kernel in the same machine, and show the interrupts that it counts
+    Linux(Box<Run>),
     /// Say what this machine has, what it lacks and how to get it
     Doctor,
 }

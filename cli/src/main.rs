@@ -10,6 +10,7 @@ mod doctor;
 mod failure;
 mod initramfs;
 mod kernel_image;
+mod linux;
 mod mechanisms;
 mod monitor;
 mod order;
@@ -31,6 +32,7 @@ use failure::Failure;
 fn main() -> ExitCode {
     let ended = command_line::read().and_then(|line| match &line.verb {
         Verb::Run(options) => run::run(options),
+        Verb::Linux(options) => linux::run(options),
         Verb::Doctor => doctor::run(),
     });
     ended.unwrap_or_else(|failure: Failure| {

@@ -25,33 +25,11 @@ use crate::workload::Workload;
 /// Runs the program and ends with its status.
 pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
     let guest = &options.guest;
-    let mode = mode(guest)?;
-    let without = mechanisms::parse(&guest.without)?;
-    let [name, arguments @ ..] = &options.program[..] else {
-        return Err(Failure::usage(
-            "no program to run was given: ./ceasefire run -- PROGRAM [ARGUMENTS]",
-        ));
-    };
-    let (program, place) = find(name)?;
+    let (order, input) = order(options)?;
     let result = options.json.as_deref().map(ResultFile::create).transpose()?;
     let kernel_log: Option<Sink> = match &options.kernel_log {
         Some(path) => Some(Box::new(create(path)?)),
         None => None,
-    };
-    let (input, packed_input) = input(mode)?;
-    let order = Order {
-        program,
-        place,
-        arguments: arguments.to_vec(),
-        companions: guest.companions(),
-        environment: guest.env.clone(),
-        packed_input,
-        board: guest.machine,
-        cpus: guest.cpus,
-        memory: guest.memory,
-        mode,
-        without,
-        kernel_words: guest.kernel.iter().cloned().collect(),
     };
     let prepared = order.prepare(|| kernel(guest))?;
     let streams = Streams {
@@ -69,12 +47,44 @@ pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
         let summary = tables::render(
             &outcome.report,
             &prepared.order.without,
-            &title(name, &prepared.order),
+            &title(&options.program[0], &prepared.order),
         );
         // The program's own output was written; a closed terminal is no reason to change its status.
         let _ = io::stderr().write_all(summary.as_bytes());
     }
     Ok(status(outcome.report.exit))
+}
+
+/// What the command line asks for, and where the program's input comes from.
+///
+/// # Errors
+/// A usage failure about flags or the program's name; a host failure when a workload does not build.
+pub(crate) fn order(options: &Run) -> Result<(Order, Input), Failure> {
+    let guest = &options.guest;
+    let mode = mode(guest)?;
+    let without = mechanisms::parse(&guest.without)?;
+    let [name, arguments @ ..] = &options.program[..] else {
+        return Err(Failure::usage(
+            "no program to run was given: ./ceasefire run -- PROGRAM [ARGUMENTS]",
+        ));
+    };
+    let (program, place) = find(name)?;
+    let (input, packed_input) = input(mode)?;
+    let order = Order {
+        program,
+        place,
+        arguments: arguments.to_vec(),
+        companions: guest.companions(),
+        environment: guest.env.clone(),
+        packed_input,
+        board: guest.machine,
+        cpus: guest.cpus,
+        memory: guest.memory,
+        mode,
+        without,
+        kernel_words: guest.kernel.iter().cloned().collect(),
+    };
+    Ok((order, input))
 }
 
 /// The program of that name on the host, and its place in the guest. A name that is neither a path nor in PATH may be a
@@ -167,7 +177,7 @@ fn title(name: &OsStr, order: &Order) -> String {
 }
 
 /// The status of a shell that had run the program.
-fn status(exit: Exit) -> ExitCode {
+pub(crate) fn status(exit: Exit) -> ExitCode {
     match exit {
         Exit::Code(code) => ExitCode::from(code),
         Exit::Signal(signal) => ExitCode::from(128u8.saturating_add(signal)),

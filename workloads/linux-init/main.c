@@ -218,7 +218,6 @@ int main(void)
 	mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
 	mkdir("/dev/shm", 0777);
 	mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL);
-	mount("tmpfs", "/tmp", "tmpfs", 0, NULL);
 	mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL);
 	cpu_count = get_nprocs();
 	if (cpu_count > MOST_CPUS)
