@@ -1,0 +1,129 @@
+//! The machine as `coherence` sees it: this CPU's translations, and the interrupt that asks others to drop theirs.
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use coherence::{Coherence, CpuId, CpuSet, Mode, Platform, Space, Switches, Tag};
+
+use super::counters::{self, Kind};
+use crate::arch::registers::{self, disable_interrupts, enable_interrupts, interrupts_enabled, time_stamp};
+use crate::arch::{TrapFrame, apic};
+use crate::cpu::{self, Aligned, MAX_CPUS, PerCpu};
+use crate::task;
+
+const _: () = assert!(MAX_CPUS == coherence::MAX_CPUS);
+
+/// x86-64 as a platform.
+#[derive(Debug)]
+pub(crate) struct Machine;
+
+/// The coherence of this machine.
+pub(crate) static COHERENCE: Coherence<Machine> = Coherence::new(Machine, Switches::ALL);
+
+/// A CPU that does not answer for so long never will.
+const LOCKUP_SECONDS: u64 = 20;
+/// Two turns of a waiting loop that are further apart than this belong to different waits.
+const SAME_WAIT_DIVISOR: u64 = 1000;
+
+struct Waiting {
+    since: AtomicU64,
+    last_turn: AtomicU64,
+    asked: AtomicU64,
+}
+
+/// When this CPU's current wait for acknowledgements began, and whom it asked.
+static WAITING: PerCpu<Waiting> = PerCpu::new(
+    [const { Aligned(Waiting { since: AtomicU64::new(0), last_turn: AtomicU64::new(0), asked: AtomicU64::new(0) }) }; MAX_CPUS],
+);
+
+// SAFETY: the promises of `Platform`: roots change only through `task::loaded`, which calls `coherence` with interrupts off
+// and keeps the loaded space alive; the kernel never uses a translation of the user half; the interrupt's handler below
+// answers; locks that are waited for with interrupts off call `answer` (sync::relax); entries are stored by `memory` before it flushes.
+unsafe impl Platform for Machine {
+    fn current_cpu(&self) -> CpuId {
+        CpuId::new(cpu::index()).expect("a CPU's index is below the capacity")
+    }
+
+    fn interrupt(&self, targets: &CpuSet) {
+        let waiting = WAITING.here();
+        waiting.since.store(time_stamp(), Ordering::Relaxed);
+        waiting.asked.store(targets.as_words()[0], Ordering::Relaxed);
+        for target in targets {
+            apic::send(cpu::apic_identifier(target.index()), super::SHOOTDOWN);
+        }
+    }
+
+    fn interrupts_enabled(&self) -> bool {
+        interrupts_enabled()
+    }
+
+    fn without_interrupts<R>(&self, work: impl FnOnce() -> R) -> R {
+        let enabled = interrupts_enabled();
+        disable_interrupts();
+        let result = work();
+        if enabled {
+            enable_interrupts();
+        }
+        result
+    }
+
+    fn invalidate_page(&self, address: u64) {
+        registers::invalidate_page(address);
+    }
+
+    fn invalidate_all(&self) {
+        // SAFETY: the same root again; only translations of the user half are dropped, as the kernel's are global.
+        unsafe { registers::set_root(registers::root()) }
+    }
+
+    fn load_root(&self, root: u64, _tag: Tag, _keep: bool) {
+        // SAFETY: `memory` makes every root with the kernel's half in it, and keeps it until `coherence` has left it.
+        unsafe { registers::set_root(root) }
+    }
+
+    fn load_kernel_root(&self) {
+        // SAFETY: the kernel's own root lives for ever.
+        unsafe { registers::set_root(crate::boot::map::kernel_root()) }
+    }
+
+    fn relax(&self) {
+        core::hint::spin_loop();
+        detect_lockup();
+    }
+}
+
+/// Panics if this CPU has been waiting for an acknowledgement too long to be honest.
+fn detect_lockup() {
+    let now = time_stamp();
+    let second = crate::time::time_stamp_hertz();
+    let waiting = WAITING.here();
+    let last = waiting.last_turn.swap(now, Ordering::Relaxed);
+    let since = waiting.since.load(Ordering::Relaxed);
+    if now.saturating_sub(last) > second / SAME_WAIT_DIVISOR {
+        waiting.since.store(now, Ordering::Relaxed);
+    } else if now.saturating_sub(since) > LOCKUP_SECONDS * second {
+        let asked = cpu::CpuSet::from_bits(waiting.asked.load(Ordering::Relaxed));
+        panic!("no acknowledgement of a flush for {LOCKUP_SECONDS} s; asked last: CPUs {asked:?}");
+    }
+}
+
+/// The shootdown interrupt.
+pub(super) fn on_interrupt(frame: &TrapFrame) {
+    counters::count(Kind::Shootdown);
+    let mode = if frame.from_user() {
+        Mode::User
+    } else if task::is_idle(cpu::index()) {
+        Mode::Idle
+    } else {
+        Mode::Kernel
+    };
+    task::with_loaded(|loaded| COHERENCE.handle_requests(loaded, mode));
+}
+
+/// Answers other CPUs' requests while this CPU waits with interrupts off.
+pub(crate) fn answer() {
+    if task::is_switching() {
+        return;
+    }
+    task::with_loaded(|loaded: Option<&Space>| COHERENCE.answer_requests(loaded));
+}

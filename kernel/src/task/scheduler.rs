@@ -1,0 +1,524 @@
+//! The scheduler: one queue and one running task for each CPU.
+//!
+//! **Locks.** A CPU's state is behind its interrupt lock, which is held across the change of stacks: the task that arrives
+//! releases what the task that left took. So whoever holds a CPU's lock and finds that a task is not its running
+//! one knows that the task's registers are saved. No two of these locks are ever held together.
+//!
+//! **Waking.** Only the caller that changes a task from SLEEPING to RUNNABLE queues it. It first looks, under the
+//! lock of the task's CPU, whether the task is still running there on its way to sleep; then the task will see for itself that
+//! it is runnable and stay. Otherwise the waker owns it until it is in a queue.
+//!
+//! **Ticks.** A timer tick comes only while another task waits for the CPU; otherwise the CPU runs undisturbed or halts.
+#![allow(unsafe_code)]
+
+use alloc::sync::Arc;
+use core::ptr;
+use core::sync::atomic::Ordering;
+
+use lock_api::RawMutex as _;
+
+use super::class::{Class, ROUND_ROBIN_SLICE};
+use super::run_queue::{RunQueue, weighted};
+use super::{DEAD, KernelStack, RUNNABLE, SLEEPING, Task, Work, loaded, placement};
+use crate::arch::registers::{disable_interrupts, enable_interrupts, enable_interrupts_and_halt, interrupts_enabled};
+use crate::arch::switch::switch_stack;
+use crate::cpu::{self, Aligned, CpuSet, MAX_CPUS, PerCpu};
+use crate::interrupt::{send_reschedule, timer};
+use crate::sync::InterruptLock;
+use crate::time;
+
+/// How long a fair task runs before another has its turn, in nanoseconds.
+const SLICE: u64 = 3_000_000;
+/// How far ahead a running task must be before one that wakes takes the CPU from it.
+const WAKE_GRANULARITY: u64 = 1_000_000;
+const NEVER: u64 = u64::MAX;
+
+struct Schedule {
+    queue: RunQueue,
+    /// The running task; null before the CPU takes part. Compared by anyone under the lock.
+    current: *const Task,
+    idle: *const Task,
+    /// When the running task's turn ends; `NEVER` while nobody waits.
+    slice_end: u64,
+    /// What the last switch left, for `arrived` to deal with.
+    left: Option<(Arc<Task>, Left)>,
+}
+
+/// What becomes of a task that has just left the CPU.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// It must go to another CPU.
+    Moves,
+    /// It has ended.
+    Ended,
+}
+
+// SAFETY: the pointers name tasks that live as long as they are used so: a running task has its own reference.
+unsafe impl Send for Schedule {}
+
+static SCHEDULES: PerCpu<InterruptLock<Schedule>> = PerCpu::new(
+    [const {
+        Aligned(InterruptLock::new(Schedule {
+            queue: RunQueue::new(),
+            current: ptr::null(),
+            idle: ptr::null(),
+            slice_end: NEVER,
+            left: None,
+        }))
+    }; MAX_CPUS],
+);
+
+/// The running task, by reference: valid as long as the running code runs.
+pub(super) fn current_task<'a>() -> &'a Task {
+    // SAFETY: a running task has a reference to itself; `Current` keeps the lifetime to the code that runs in it.
+    unsafe { &*cpu::current_task() }
+}
+
+/// Whether a CPU runs its idle task. Exact for the running CPU, a guess for others.
+pub(crate) fn is_idle(cpu: usize) -> bool {
+    if cpu == cpu::index() {
+        // SAFETY: `idle` of this CPU changes only at its start.
+        let idle = unsafe { (*SCHEDULES.of(cpu).data_ptr()).idle };
+        return ptr::eq(cpu::current_task(), idle);
+    }
+    placement::idle().contains(cpu)
+}
+
+/// Number of tasks that run or wait to run, over all CPUs.
+pub(crate) fn runnable() -> usize {
+    cpu::online().iter().map(placement::load).sum()
+}
+
+/// Makes the running code the CPU's idle task. It must go on to `run_idle`.
+pub(crate) fn become_idle() {
+    let task = Task::new("idle", KernelStack::foreign(), None, None, None);
+    let pointer = Arc::into_raw(task);
+    cpu::this().current.set(pointer);
+    let mut schedule = SCHEDULES.here().lock();
+    schedule.current = pointer;
+    schedule.idle = pointer;
+}
+
+/// The idle loop: run what there is, else halt. Tickless: only a timer or another CPU ends a halt.
+pub(crate) fn run_idle() -> ! {
+    loop {
+        disable_interrupts();
+        if schedule_with(Leaving::Yields) {
+            continue;
+        }
+        if pull() {
+            continue;
+        }
+        if current_task().pending_work().is_empty() {
+            enable_interrupts_and_halt();
+        } else {
+            current_task().work.store(0, Ordering::SeqCst);
+            enable_interrupts();
+        }
+    }
+}
+
+/// Marks the running task as going to sleep. Full barrier: the condition that is looked at next is at least as new.
+pub(crate) fn prepare_to_sleep() {
+    current_task().state.swap(SLEEPING, Ordering::SeqCst);
+}
+
+/// Takes `prepare_to_sleep` back.
+pub(crate) fn stay_awake() {
+    current_task().state.store(RUNNABLE, Ordering::Relaxed);
+}
+
+/// Sleeps after `prepare_to_sleep` until woken, or until `deadline` (nanoseconds since boot).
+pub(crate) fn sleep(deadline: Option<u64>) {
+    let Some(deadline) = deadline else { return schedule() };
+    let task = current_task();
+    let alarm = match task.alarm.get() {
+        Some(alarm) => alarm,
+        None => {
+            task.alarm.set(time::Timer::new(task.sleeper.clone()));
+            task.alarm.expect("the alarm")
+        }
+    };
+    let myself = task.arc();
+    *task.sleeper.0.lock() = Some(myself);
+    alarm.at(deadline);
+    schedule();
+    alarm.cancel();
+    let myself = task.sleeper.0.lock().take();
+    drop(myself);
+}
+
+/// Lets others run if the time slice has ended or someone more urgent waits.
+pub(crate) fn yield_if_needed() {
+    if current_task().pending_work().contains(Work::RESCHEDULE) {
+        schedule();
+    }
+}
+
+/// Lets all equals run first.
+pub(crate) fn yield_now() {
+    let enabled = interrupts_enabled();
+    disable_interrupts();
+    schedule_with(Leaving::LetsEqualsPass);
+    if enabled {
+        enable_interrupts();
+    }
+}
+
+/// Ends the running task. Everything it owns on its stack must have been dropped.
+pub(crate) fn exit_current() -> ! {
+    disable_interrupts();
+    current_task().state.store(DEAD, Ordering::SeqCst);
+    schedule_with(Leaving::Yields);
+    unreachable!("a task that has ended was run again");
+}
+
+fn schedule() {
+    let enabled = interrupts_enabled();
+    disable_interrupts();
+    schedule_with(Leaving::Yields);
+    if enabled {
+        enable_interrupts();
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    Yields,
+    LetsEqualsPass,
+}
+
+/// Chooses the next task and changes to it. Interrupts are off, before and after. Returns whether another task ran.
+fn schedule_with(leaving: Leaving) -> bool {
+    let lock = SCHEDULES.here();
+    // SAFETY (of the raw use of the lock): released in `arrived`, or below when no change happens.
+    unsafe { lock.raw() }.lock();
+    // SAFETY: we hold the lock.
+    let schedule = unsafe { &mut *lock.data_ptr() };
+    let current = current_task();
+    current.work.fetch_and(!Work::RESCHEDULE.bits(), Ordering::SeqCst);
+    let now = time::now();
+    account(current, now);
+    let is_idle = ptr::eq(schedule.current, schedule.idle);
+
+    let state = current.state.load(Ordering::SeqCst);
+    let allowed = placement::allowed(current).contains(cpu::index());
+    let stays = state == RUNNABLE && allowed && !is_idle;
+    if stays {
+        let behind = leaving == Leaving::LetsEqualsPass || slice_used_up(current, schedule.slice_end, now);
+        schedule.queue.put_back(current.arc(), behind);
+    }
+    let next = schedule.queue.pop();
+    let next_pointer = next.as_ref().map_or(schedule.idle, |task| Arc::as_ptr(task));
+    // The queue's reference is not needed: a started task has its own.
+    drop(next);
+    if ptr::eq(next_pointer, current) {
+        begin_slice(schedule, current, now);
+        // SAFETY: we hold the lock.
+        unsafe { lock.force_unlock() };
+        return false;
+    }
+    if !is_idle {
+        if state == DEAD {
+            schedule.left = Some((current.arc(), Left::Ended));
+        } else if state == RUNNABLE && !allowed {
+            schedule.left = Some((current.arc(), Left::Moves));
+        }
+    }
+    // SAFETY: a queued task is started, so it lives; the idle task lives for ever.
+    let next = unsafe { &*next_pointer };
+    schedule.current = next;
+    begin_slice(schedule, next, now);
+    placement::set_idle(ptr::eq(next_pointer, schedule.idle));
+    change_to(current, next);
+    true
+}
+
+/// Changes address space, registers and stack. Returns when `current` is continued, perhaps on another CPU.
+fn change_to(current: &Task, next: &Task) {
+    if let Some(user) = &current.user {
+        user.save();
+    }
+    loaded::prepare_for(next);
+    if let Some(user) = &next.user {
+        user.load();
+    }
+    let this = cpu::this();
+    this.current.set(next);
+    this.set_kernel_stack(next.stack.top());
+    let save = current.stack_pointer.as_ptr();
+    let load = next.stack_pointer.load(Ordering::Relaxed);
+    // SAFETY: `next` is not running anywhere (it came from our queue, or is our idle task) and its stack pointer was saved
+    // under a lock that we have taken since. Interrupts are off.
+    unsafe { switch_stack(save, load) };
+    arrived();
+}
+
+/// First thing that a task does when it has come to a CPU: releases the schedule, cleans up after the task that left.
+/// Interrupts are off, before and after.
+pub(crate) extern "C" fn arrived() {
+    let lock = SCHEDULES.here();
+    // SAFETY: the CPU's schedule was locked by the task that left, on our behalf.
+    let left = unsafe {
+        let left = (*lock.data_ptr()).left.take();
+        lock.force_unlock();
+        left
+    };
+    disable_interrupts();
+    timer::disturb();
+    loaded::drop_retired();
+    match left {
+        Some((task, Left::Ended)) => bury(task),
+        Some((task, Left::Moves)) => place(task),
+        None => {}
+    }
+}
+
+/// Drops the reference that a task had to itself, and ours. With interrupts on: it may free much.
+fn bury(task: Arc<Task>) {
+    enable_interrupts();
+    // SAFETY: `start` forgot one reference for the task's life, which ends here; the task is on no stack any more.
+    unsafe { Arc::decrement_strong_count(Arc::as_ptr(&task)) };
+    drop(task);
+    disable_interrupts();
+}
+
+/// Adds the time since the last look to a running task's account.
+fn account(task: &Task, now: u64) {
+    let ran = now.saturating_sub(task.since.swap(now, Ordering::Relaxed));
+    task.ran.fetch_add(ran, Ordering::Relaxed);
+    let class = task.class();
+    if !class.is_real_time() {
+        task.position.fetch_add(weighted(class, ran), Ordering::Relaxed);
+    }
+}
+
+/// CPU time of a task, its present turn included.
+pub(super) fn cpu_time(task: &Task) -> u64 {
+    let ran = task.ran.load(Ordering::Relaxed);
+    if ptr::eq(cpu::current_task(), task) {
+        return ran + time::now().saturating_sub(task.since.load(Ordering::Relaxed));
+    }
+    let schedule = SCHEDULES.of(task.cpu()).lock();
+    let running = ptr::eq(schedule.current, task);
+    drop(schedule);
+    if running { ran + time::now().saturating_sub(task.since.load(Ordering::Relaxed)) } else { ran }
+}
+
+fn slice_used_up(task: &Task, slice_end: u64, now: u64) -> bool {
+    matches!(task.class(), Class::RoundRobin { .. }) && now >= slice_end
+}
+
+/// Starts the running task's turn: with a tick at its end if somebody waits.
+fn begin_slice(schedule: &mut Schedule, task: &Task, now: u64) {
+    task.since.store(now, Ordering::Relaxed);
+    let running = usize::from(!ptr::eq(schedule.current, schedule.idle));
+    placement::set_load(cpu::index(), schedule.queue.len() + running);
+    schedule.slice_end = NEVER;
+    set_tick(schedule, task, now);
+}
+
+/// Makes sure that a tick comes if somebody waits. On the schedule's own CPU.
+fn set_tick(schedule: &mut Schedule, current: &Task, now: u64) {
+    if schedule.slice_end != NEVER || schedule.queue.len() == 0 || ptr::eq(schedule.current, schedule.idle) {
+        return;
+    }
+    let slice = match current.class() {
+        Class::Fifo { .. } => return,
+        Class::RoundRobin { .. } => ROUND_ROBIN_SLICE,
+        _ => SLICE,
+    };
+    schedule.slice_end = now + slice;
+    timer::no_later_than(schedule.slice_end);
+}
+
+/// The timer interrupt: ends a turn, hands tasks over to less loaded CPUs.
+pub(crate) fn tick(now: u64) {
+    let mut schedule = SCHEDULES.here().lock();
+    if schedule.slice_end == NEVER {
+        return;
+    }
+    if now < schedule.slice_end {
+        timer::no_later_than(schedule.slice_end);
+        return;
+    }
+    let current = current_task();
+    current.work.fetch_or(Work::RESCHEDULE.bits(), Ordering::SeqCst);
+    let to = placement::least_loaded(cpu::online().without(cpu::index()));
+    let load = schedule.queue.len() + 1;
+    let moved = to.filter(|&to| placement::load(to) + 2 <= load).and_then(|to| schedule.queue.take_for(CpuSet::single(to)));
+    placement::set_load(cpu::index(), schedule.queue.len() + 1);
+    drop(schedule);
+    if let (Some(task), Some(to)) = (moved, to) {
+        enqueue(task, to, How::Moved);
+    }
+}
+
+/// Makes the running task give way at the next return to user mode, if somebody waits.
+pub(crate) fn preempt_here() {
+    if SCHEDULES.here().lock().queue.len() > 0 {
+        let current = current_task();
+        if !current.class().is_real_time() {
+            // A seeded schedule changes tasks, not shares: step behind the next in line.
+            current.work.fetch_or(Work::RESCHEDULE.bits(), Ordering::SeqCst);
+            current.position.fetch_add(WAKE_GRANULARITY, Ordering::Relaxed);
+        }
+    }
+}
+
+/// For an idle CPU: takes a waiting task from the most loaded CPU. Interrupts are off. Returns whether one came.
+fn pull() -> bool {
+    let here = cpu::index();
+    let Some(from) = placement::most_loaded(cpu::online().without(here)) else { return false };
+    let Some(task) = SCHEDULES.of(from).lock().queue.take_for(CpuSet::single(here)) else { return false };
+    enqueue(task, here, How::Moved);
+    true
+}
+
+/// Queues a task that `Task::wake` has just made runnable.
+pub(super) fn woken(task: &Task) {
+    let still_running = ptr::eq(SCHEDULES.of(task.cpu()).lock().current, task);
+    // If it is running, it is on its way to sleep, and will see that it is runnable again.
+    if !still_running {
+        place(task.arc());
+    }
+}
+
+/// Queues a task that nobody else can reach, where it had better run.
+fn place(task: Arc<Task>) {
+    let to = placement::choose(&task);
+    enqueue(task, to, How::Woke);
+}
+
+/// Queues a new task.
+pub(super) fn place_new(task: Arc<Task>) {
+    let to = placement::choose_for_new(&task);
+    enqueue(task, to, How::Woke);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Woke,
+    Moved,
+}
+
+fn enqueue(task: Arc<Task>, to: usize, how: How) {
+    let mut schedule = SCHEDULES.of(to).lock();
+    task.cpu.store(to as u32, Ordering::Relaxed);
+    let urgent = match how {
+        How::Woke => {
+            schedule.queue.join(task.clone());
+            is_more_urgent(&task, &schedule)
+        }
+        How::Moved => {
+            schedule.queue.adopt(task);
+            ptr::eq(schedule.current, schedule.idle)
+        }
+    };
+    let running = usize::from(!ptr::eq(schedule.current, schedule.idle));
+    placement::set_load(to, schedule.queue.len() + running);
+    // SAFETY: the running task of a locked schedule has a reference to itself.
+    let current = unsafe { &*schedule.current };
+    if urgent {
+        current.work.fetch_or(Work::RESCHEDULE.bits(), Ordering::SeqCst);
+    }
+    if to == cpu::index() {
+        let now = time::now();
+        set_tick(&mut schedule, current, now);
+    }
+    let needs_tick = schedule.slice_end == NEVER && running == 1;
+    drop(schedule);
+    // A remote CPU sets its own tick when it looks.
+    if to != cpu::index() && (urgent || needs_tick) {
+        send_reschedule(to);
+    }
+}
+
+/// Whether a task that woke should have the CPU at once.
+fn is_more_urgent(task: &Task, schedule: &Schedule) -> bool {
+    if ptr::eq(schedule.current, schedule.idle) {
+        return true;
+    }
+    // SAFETY: the running task of a locked schedule has a reference to itself.
+    let current = unsafe { &*schedule.current };
+    let (mine, theirs) = (task.class(), current.class());
+    if mine.rank() != theirs.rank() {
+        return mine.rank() < theirs.rank();
+    }
+    let running_for = time::now().saturating_sub(current.since.load(Ordering::Relaxed));
+    let theirs_now = current.position.load(Ordering::Relaxed) + weighted(theirs, running_for);
+    matches!(mine, Class::Normal { .. }) && task.position.load(Ordering::Relaxed) + WAKE_GRANULARITY < theirs_now
+}
+
+/// The reschedule interrupt: the flags are looked at on the way out; a tick may be due.
+pub(crate) fn on_reschedule() {
+    let mut schedule = SCHEDULES.here().lock();
+    let current = current_task();
+    set_tick(&mut schedule, current, time::now());
+}
+
+/// Brings a task that is running on another CPU into the kernel, to look at its work flags.
+pub(super) fn kick(task: &Task) {
+    let cpu = task.cpu();
+    if cpu != cpu::index() && ptr::eq(SCHEDULES.of(cpu).lock().current, task) {
+        send_reschedule(cpu);
+    }
+}
+
+/// Moves a task whose affinity has changed, if it is where it may no longer be.
+pub(super) fn enforce_affinity(task: &Task) {
+    loop {
+        let cpu = task.cpu();
+        let mut schedule = SCHEDULES.of(cpu).lock();
+        if task.cpu() != cpu {
+            continue;
+        }
+        if placement::allowed(task).contains(cpu) {
+            return;
+        }
+        if ptr::eq(schedule.current, task) {
+            task.work.fetch_or(Work::RESCHEDULE.bits(), Ordering::SeqCst);
+            drop(schedule);
+            if cpu == cpu::index() { schedule_now_if_task() } else { send_reschedule(cpu) }
+            return;
+        }
+        if let Some(task) = schedule.queue.remove(task) {
+            drop(schedule);
+            place(task);
+            return;
+        }
+        if task.state.load(Ordering::SeqCst) != RUNNABLE {
+            return; // asleep: placed by the new affinity when it wakes
+        }
+        drop(schedule);
+        crate::sync::relax(); // on its way between two queues
+    }
+}
+
+fn schedule_now_if_task() {
+    if !cpu::in_interrupt() {
+        schedule();
+    }
+}
+
+/// Changes a task's class; a queued one changes its place.
+pub(super) fn set_class(task: &Task, class: Class) {
+    let cpu = task.cpu();
+    let mut schedule = SCHEDULES.of(cpu).lock();
+    let queued = schedule.queue.remove(task);
+    if task.class().is_real_time() != class.is_real_time() {
+        // A turn is no run time, nor the other way round.
+        task.position.store(0, Ordering::Relaxed);
+    }
+    task.class.store(class.to_bits(), Ordering::Relaxed);
+    if let Some(queued) = queued {
+        schedule.queue.join(queued);
+        // SAFETY: the running task of a locked schedule has a reference to itself.
+        let current = unsafe { &*schedule.current };
+        current.work.fetch_or(Work::RESCHEDULE.bits(), Ordering::SeqCst);
+        drop(schedule);
+        if cpu != cpu::index() {
+            send_reschedule(cpu);
+        }
+    }
+}
