@@ -1,5 +1,9 @@
-//! The Ceasefire kernel.
+//! The Ceasefire kernel: x86-64, SMP, with Linux's system calls, built around `coherence` and `memory`.
+//!
+//! Start reading at `boot` (how it comes up), `arch::entry` (how programs get in and out), `task` (what runs),
+//! `interrupt::shootdown` (where it meets `coherence`). `docs/design/0003-kernel-core.md` has the drawings.
 #![cfg_attr(target_os = "none", no_std, no_main)]
+#![deny(unsafe_code)]
 
 #[cfg(not(target_os = "none"))]
 fn main() {
@@ -8,4 +12,13 @@ fn main() {
 }
 
 #[cfg(target_os = "none")]
-mod syscall;
+extern crate alloc;
+
+/// Declares modules that exist on the bare machine only.
+macro_rules! kernel_modules {
+    ($($name:ident)*) => { $(#[cfg(target_os = "none")] mod $name;)* };
+}
+
+kernel_modules! {
+    arch boot console cpu files frames heap interrupt memory panic power process sync syscall task time
+}

@@ -3,7 +3,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use lock_api::{GuardNoSend, RawMutex as _};
+use lock_api::GuardNoSend;
 
 use super::WaitQueue;
 

@@ -1,0 +1,57 @@
+//! The kernel's command line: words separated by spaces.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | `without=NAME,NAME` | turns mechanisms of `coherence` off; `vanilla` is all of them |
+//! | `seed=N` | interrupts and preempts at pseudo-random short intervals |
+//! | `deterministic` | nothing of the outside enters: fixed clock, fixed random numbers |
+//! | `suppress=CAUSE` | for tests of the tests: leaves out the flushes of that cause |
+//! | `selfcheck` | checks first that the emulator keeps stale translations |
+
+use coherence::{Cause, Switches};
+
+use crate::sync::Once;
+
+/// The parsed command line.
+#[derive(Debug)]
+pub(crate) struct CommandLine {
+    pub(crate) switches: Switches,
+    pub(crate) seed: Option<u64>,
+    pub(crate) deterministic: bool,
+    pub(crate) suppress: Option<Cause>,
+    pub(crate) self_check: bool,
+}
+
+static COMMAND_LINE: Once<CommandLine> = Once::new();
+
+/// The command line of this boot.
+pub(crate) fn command_line() -> &'static CommandLine {
+    COMMAND_LINE.expect("the command line")
+}
+
+/// Parses the loader's text. A word that is not understood would silently change what is measured: it ends the boot.
+///
+/// # Panics
+/// On a word that is not understood.
+pub(super) fn initialise(text: &[u8]) {
+    let text = core::str::from_utf8(text).expect("the command line is UTF-8");
+    let mut parsed =
+        CommandLine { switches: Switches::ALL, seed: None, deterministic: false, suppress: None, self_check: false };
+    for word in text.split_ascii_whitespace() {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        match name {
+            "without" => parsed.switches = Switches::without(value).unwrap_or_else(|unknown| panic!("without={}: no such mechanism", unknown.0)),
+            "seed" => parsed.seed = Some(value.parse().unwrap_or_else(|_| panic!("seed={value}: not a number"))),
+            "deterministic" => parsed.deterministic = true,
+            "suppress" => parsed.suppress = Some(cause(value)),
+            "selfcheck" => parsed.self_check = true,
+            _ => panic!("unknown word on the kernel command line: {word}"),
+        }
+    }
+    COMMAND_LINE.set(parsed);
+}
+
+fn cause(name: &str) -> Cause {
+    let found = Cause::ALL.iter().copied().find(|cause| cause.name() == name);
+    found.unwrap_or_else(|| panic!("suppress={name}: no such cause"))
+}

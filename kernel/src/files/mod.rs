@@ -1,0 +1,1 @@
+//! Files, directories, pipes and devices.

@@ -1,0 +1,44 @@
+//! What the `memory` crate needs from this kernel.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use coherence::{Coherence, CpuId};
+use memory::{Environment, Frames};
+
+use crate::boot::map;
+use crate::frames::{self, FRAMES};
+use crate::interrupt::shootdown::{self, COHERENCE};
+use crate::sync::{RawRwLock, RawSpinLock};
+use crate::task;
+
+/// This machine, as `memory` sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Machine;
+
+impl Environment for Machine {
+    type Platform = shootdown::Machine;
+    type AreaLock = RawRwLock;
+    type TableLock = RawSpinLock;
+
+    fn coherence(&self) -> &Coherence<shootdown::Machine> {
+        &COHERENCE
+    }
+
+    fn frames(&self) -> &Frames<RawSpinLock> {
+        &FRAMES
+    }
+
+    fn fill_kernel_half(&self, upper_half: &[AtomicU64]) {
+        for (index, entry) in upper_half.iter().enumerate() {
+            entry.store(map::root_entry(256 + index), Ordering::Relaxed);
+        }
+    }
+
+    fn current_cpu(&self) -> CpuId {
+        frames::this_cpu()
+    }
+
+    fn yield_if_needed(&self) {
+        task::yield_if_needed();
+    }
+}
