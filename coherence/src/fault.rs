@@ -7,7 +7,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(any(loom, shuttle)),
-    allow(dead_code, unreachable_pub, reason = "asked about, but never chosen")
+    allow(unreachable_pub, dead_code, reason = "asked about, but never chosen")
 )]
 pub enum Fault {
     /// Coming back from lazy, no fence between joining `active` and reading the generation.
@@ -36,8 +36,30 @@ pub enum Fault {
     LazyNotToldOfTables,
     /// The target acknowledges before it invalidates.
     EarlyAcknowledgement,
-    /// A target that is more than one generation behind invalidates only the range asked for.
+    /// A target that misses more than the request invalidates only the range asked for.
     NoGapRule,
     /// A gather does not look whether another is in progress.
     NoNestedRule,
+}
+
+#[cfg(any(loom, shuttle))]
+impl Fault {
+    /// Every fault.
+    pub const ALL: [Self; 15] = [
+        Self::NoFenceComingBack,
+        Self::NoFenceEntering,
+        Self::GenerationBeforeSetComingBack,
+        Self::GenerationBeforeSetEntering,
+        Self::NoComparison,
+        Self::LeaveLazyBeforeFlush,
+        Self::LeaveActiveFirst,
+        Self::LeaveSetsBeforeLoad,
+        Self::PlainAdvance,
+        Self::NoFenceInitiator,
+        Self::LazyReadFirst,
+        Self::LazyNotToldOfTables,
+        Self::EarlyAcknowledgement,
+        Self::NoGapRule,
+        Self::NoNestedRule,
+    ];
 }

@@ -17,6 +17,7 @@
 //! "nobody", A has withdrawn, and its flush is over. Otherwise B cannot know what A took out, and flushes everything, as if
 //! tables were freed.
 
+use crate::fault::Fault;
 use crate::policy::{self, Decision, Translation};
 use crate::{Cause, Coherence, Event, Flush, Platform, Reason, Row, Space};
 
@@ -127,7 +128,7 @@ impl<P: Platform, L> Gather<'_, P, L> {
     fn conclude(&mut self) {
         let counters = self.coherence.counters();
         counters.count(Row::Event(Event::Gather));
-        if !self.space.gathers.is_alone() {
+        if !self.space.gathers.is_alone() && !self.coherence.has_fault(Fault::NoNestedRule) {
             counters.count(Row::Event(Event::NestedGather));
             self.outstanding = Some(Flush::all().freeing_tables());
         }

@@ -45,7 +45,6 @@ names! {
         NotLoaded "not_loaded": "The CPU had another address space loaded; it compares generations when it comes back.",
         LeftLazy "left_lazy": "The CPU only borrowed the address space and let go of it.",
         Covered "covered": "An earlier flush on this CPU covered the request.",
-        UpToDate "up_to_date": "The CPU had caught up with every request so far.",
         Ranged "ranged": "Exactly this request was missing: its pages were invalidated one by one.",
         FullRequested "full_requested": "Exactly this request was missing and was for everything.",
         FullBehind "full_behind": "More than this request was missing: everything was invalidated.",

@@ -6,6 +6,7 @@
 mod coherence;
 mod cpu;
 mod cpu_set;
+mod decision;
 mod fault;
 mod flush;
 mod gather;

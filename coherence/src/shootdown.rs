@@ -28,6 +28,7 @@
 //!
 //! **Nobody waits for ever.** An initiator waits with interrupts on, so it answers others while they answer it.
 
+use crate::decision::{Request, Standing, decide};
 use crate::fault::Fault;
 use crate::flush::{Extent, PageRange};
 use crate::sync::{AtomicU64, Ordering, constructor, fence};
@@ -35,14 +36,6 @@ use crate::{
     Cause, Coherence, CpuId, CpuSet, Event, Executed, Flush, Generation, Mode, Outcome, Platform, Reason,
     Row, Space, SpaceId,
 };
-
-/// What an initiator asks of its targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
-    pub(crate) space: SpaceId,
-    pub(crate) generation: Generation,
-    pub(crate) flush: Flush,
-}
 
 /// An initiator's request where its targets can read it. The accesses are relaxed: the inbox orders them.
 #[derive(Debug)]
@@ -126,56 +119,6 @@ impl FlushedGeneration {
     /// The generation that the request started.
     pub fn generation(self) -> Generation {
         self.0
-    }
-}
-
-/// What the decision of a target depends on, beside the request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
-    /// What the CPU has loaded.
-    pub(crate) loaded: Option<SpaceId>,
-    /// Whether it only borrows that.
-    pub(crate) lazy: bool,
-    /// The generation with which its slot has caught up.
-    pub(crate) caught_up: Generation,
-    /// Whether generations may be relied on (the mechanism of that name).
-    pub(crate) generations: bool,
-}
-
-/// The decision table of a CPU that has a request before it. The first row that applies gives the answer.
-///
-/// `current` reads the space's generation, late, so that one flush serves as many requests as possible. It is called only if
-/// the space is the loaded one. Returned with the outcome is the generation that the CPU has caught up with afterwards.
-pub(crate) fn decide(
-    standing: &Standing,
-    request: &Request,
-    current: impl FnOnce() -> Generation,
-) -> (Outcome, Generation) {
-    let caught_up = standing.caught_up;
-    match standing.loaded {
-        None => return (Outcome::KernelRoot, caught_up),
-        Some(loaded) if loaded != request.space => return (Outcome::NotLoaded, caught_up),
-        // The slot stays behind, and is compared when the space is next loaded.
-        Some(_) if standing.lazy => return (Outcome::LeftLazy, caught_up),
-        Some(_) => {}
-    }
-    if standing.generations && request.generation <= caught_up {
-        return (Outcome::Covered, caught_up);
-    }
-    let current = current();
-    if !standing.generations {
-        return (Outcome::FullRequested, current);
-    }
-    if caught_up == current {
-        return (Outcome::UpToDate, caught_up);
-    }
-    // Only this request is missing: nothing before it was missed, and nothing after it has been asked for yet. Otherwise to
-    // invalidate its range alone and then to claim `current` would forget the others' ranges.
-    let only_this = request.generation == caught_up.next() && request.generation == current;
-    match request.flush.extent {
-        Extent::Range(_) if only_this => (Outcome::Ranged, current),
-        Extent::All if only_this => (Outcome::FullRequested, current),
-        _ => (Outcome::FullBehind, current),
     }
 }
 
@@ -385,7 +328,7 @@ impl<P: Platform> Coherence<P> {
                 }));
             }
             (Outcome::LeftLazy, _) => self.let_go(me, space.expect("a borrowed space is known to its CPU")),
-            (Outcome::KernelRoot | Outcome::NotLoaded | Outcome::Covered | Outcome::UpToDate, _) => {}
+            (Outcome::KernelRoot | Outcome::NotLoaded | Outcome::Covered, _) => {}
         }
         if caught_up != standing.caught_up {
             private.slots.catch_up(private.slot(), caught_up);

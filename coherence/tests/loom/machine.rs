@@ -1,0 +1,351 @@
+//! A machine of loom threads: page tables in weakly ordered memory, CPUs that cache whatever they may, and interrupts.
+//!
+//! * An entry is an atomic that is read and written `Relaxed`: it promises nothing but itself, as for a hardware walker.
+//! * A CPU caches each translation it walks, and the fact that the table is there, until it is made to drop them. With
+//!   `speculates` it also walks on its own, right before each instruction that would end the possibility.
+//! * An interrupt is taken at a CPU's next [`window`](World::window) or waiting loop. When a CPU's script is over it sits in
+//!   its idle loop, with nothing to do but take interrupts; the waiting initiator's thread then plays that part.
+//! * What no CPU may do is asserted where it would do it: use a frame, or walk a table, that has been freed.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use coherence::{Coherence, CpuId, CpuSet, Fault, Mode, Platform, Space, Switches, Tag};
+use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+
+pub const PAGE: u64 = 4096;
+
+/// The words by which a test knows that the oracle spoke, and not some other panic.
+pub const STALE: &str = "stale translation";
+
+/// The page table of one space: an upper entry that points to one table of two entries. Frame 0 means "not present".
+pub struct Tables {
+    pub upper: AtomicBool,
+    pub entries: [AtomicU64; 2],
+    freed: AtomicBool,
+}
+
+impl Tables {
+    /// The table's page gets a new owner.
+    pub fn free(&self) {
+        self.freed.store(true, Relaxed);
+    }
+}
+
+#[derive(Default)]
+struct Caches {
+    root: Option<(usize, Tag)>,
+    interrupts_off: bool,
+    translations: HashMap<(Tag, usize), u64>,
+    upper_levels: HashSet<Tag>,
+}
+
+struct SimulatedCpu {
+    pending: AtomicBool,
+    idle: AtomicBool,
+    caches: Mutex<Caches>,
+    loaded: Mutex<Option<Arc<Space>>>,
+}
+
+pub struct Hardware {
+    cpus: Vec<SimulatedCpu>,
+    tags: usize,
+    speculates: bool,
+    /// By root: two spaces, the first of which maps its pages to frames 1 and 2.
+    pub tables: [Tables; 2],
+    freed_frames: [AtomicBool; 3],
+    /// At most one thread plays the idle CPUs at a time.
+    idle_loop: loom::sync::Mutex<()>,
+}
+
+pub struct World {
+    pub coherence: Coherence<Hardware>,
+    pub spaces: [Arc<Space>; 2],
+}
+
+// loom runs all its threads on one thread of the host, so only its own thread-locals tell them apart.
+loom::thread_local! {
+    static CURRENT: RefCell<Option<(Arc<World>, usize)>> = RefCell::new(None);
+}
+
+fn current() -> (Arc<World>, usize) {
+    CURRENT.with(|current| {
+        current
+            .borrow()
+            .clone()
+            .expect("only a CPU's thread calls the platform")
+    })
+}
+
+/// What is different from one scenario to the next.
+#[derive(Clone, Copy)]
+pub struct Setting {
+    pub cpus: usize,
+    pub tags: usize,
+    pub speculates: bool,
+    pub fault: Option<Fault>,
+}
+
+impl World {
+    pub fn new(setting: Setting) -> Arc<Self> {
+        let cpu = || SimulatedCpu {
+            pending: AtomicBool::new(false),
+            idle: AtomicBool::new(false),
+            caches: Mutex::default(),
+            loaded: Mutex::default(),
+        };
+        let tables = |frames: [u64; 2]| Tables {
+            upper: AtomicBool::new(true),
+            entries: frames.map(AtomicU64::new),
+            freed: AtomicBool::new(false),
+        };
+        let hardware = Hardware {
+            cpus: (0..setting.cpus).map(|_| cpu()).collect(),
+            tags: setting.tags,
+            speculates: setting.speculates,
+            tables: [tables([1, 2]), tables([0, 0])],
+            freed_frames: [(); 3].map(|()| AtomicBool::new(false)),
+            idle_loop: loom::sync::Mutex::new(()),
+        };
+        let coherence = Coherence::new(hardware, Switches::ALL).with_fault(setting.fault);
+        let spaces = [0, 1].map(|root| Arc::new(coherence.new_space(root)));
+        Arc::new(World { coherence, spaces })
+    }
+
+    pub fn hardware(&self) -> &Hardware {
+        self.coherence.platform()
+    }
+
+    pub fn tables(&self) -> &Tables {
+        &self.hardware().tables[0]
+    }
+
+    /// Runs a part of a CPU's script on the calling thread.
+    pub fn on<R>(self: &Arc<Self>, cpu: usize, script: impl FnOnce(&Self) -> R) -> R {
+        let before = CURRENT.with(|current| current.replace(Some((self.clone(), cpu))));
+        let result = script(self);
+        CURRENT.with(|current| current.replace(before));
+        result
+    }
+
+    /// A thread that runs a CPU's script, and then idles.
+    pub fn spawn(
+        self: &Arc<Self>,
+        cpu: usize,
+        script: impl FnOnce(&Self) + 'static,
+    ) -> loom::thread::JoinHandle<()> {
+        let world = self.clone();
+        loom::thread::spawn(move || {
+            world.on(cpu, script);
+            world.hardware().cpus[cpu].idle.store(true, Release);
+        })
+    }
+
+    fn me(&self) -> &SimulatedCpu {
+        &self.hardware().cpus[current().1]
+    }
+
+    pub fn activate(&self, space: usize) {
+        let leaving = self.me().loaded.lock().unwrap().clone();
+        self.hardware()
+            .without_interrupts(|| self.coherence.activate(leaving.as_deref(), &self.spaces[space]));
+        *self.me().loaded.lock().unwrap() = Some(self.spaces[space].clone());
+    }
+
+    pub fn go_lazy(&self) {
+        let loaded = self
+            .me()
+            .loaded
+            .lock()
+            .unwrap()
+            .clone()
+            .expect("something is loaded");
+        self.hardware()
+            .without_interrupts(|| self.coherence.go_lazy(&loaded));
+    }
+
+    pub fn leave(&self) {
+        let loaded = self
+            .me()
+            .loaded
+            .lock()
+            .unwrap()
+            .take()
+            .expect("something is loaded");
+        self.hardware()
+            .without_interrupts(|| self.coherence.leave(&loaded));
+    }
+
+    /// User code touches a page of space 0. Afterwards an interrupt may come.
+    pub fn touch(&self, page: usize) {
+        if let Some(frame) = self.find(page) {
+            let freed = self.hardware().freed_frames[frame as usize].load(Relaxed);
+            assert!(!freed, "{STALE}: CPU {} used a freed frame", current().1);
+        }
+        self.window();
+    }
+
+    /// The frame that user code would use for a page of space 0 now.
+    pub fn find(&self, page: usize) -> Option<u64> {
+        self.hardware().walk(current().1, page)
+    }
+
+    /// Hardware walks on its own, as it may at any moment with the root that is loaded. Afterwards an interrupt may come.
+    pub fn speculate(&self) {
+        self.hardware().speculate();
+        self.window();
+    }
+
+    /// A moment at which an interrupt may come.
+    pub fn window(&self) {
+        self.take_interrupt(current().1, Mode::User);
+    }
+
+    /// The frame gets a new owner.
+    pub fn free_frame(&self, frame: usize) {
+        self.hardware().freed_frames[frame].store(true, Relaxed);
+    }
+
+    fn take_interrupt(&self, cpu: usize, mode: Mode) {
+        let cpu = &self.hardware().cpus[cpu];
+        if cpu.pending.swap(false, AcqRel) {
+            let loaded = cpu.loaded.lock().unwrap().clone();
+            self.hardware()
+                .without_interrupts(|| self.coherence.handle_requests(loaded.as_deref(), mode));
+        }
+    }
+}
+
+impl Hardware {
+    fn caches(&self) -> std::sync::MutexGuard<'_, Caches> {
+        self.cpus[current().1].caches.lock().unwrap()
+    }
+
+    /// What a CPU finds for a page: in its caches, or else in the tables, and then it is in the caches.
+    fn walk(&self, cpu: usize, page: usize) -> Option<u64> {
+        let (_, tag) = self.cpus[cpu].caches.lock().unwrap().root?;
+        if let Some(frame) = self.cpus[cpu]
+            .caches
+            .lock()
+            .unwrap()
+            .translations
+            .get(&(tag, page))
+        {
+            return Some(*frame);
+        }
+        let frame = self.walk_tables(cpu, page)?;
+        self.cpus[cpu]
+            .caches
+            .lock()
+            .unwrap()
+            .translations
+            .insert((tag, page), frame);
+        Some(frame)
+    }
+
+    /// What a CPU's walker finds for a page, by the way to the table that it has cached or finds and caches.
+    fn walk_tables(&self, cpu: usize, page: usize) -> Option<u64> {
+        let (root, tag) = self.cpus[cpu].caches.lock().unwrap().root?;
+        if !self.cpus[cpu].caches.lock().unwrap().upper_levels.contains(&tag) {
+            if !self.tables[root].upper.load(Relaxed) {
+                return None;
+            }
+            self.cpus[cpu].caches.lock().unwrap().upper_levels.insert(tag);
+        }
+        assert!(
+            !self.tables[root].freed.load(Relaxed),
+            "{STALE}: CPU {cpu} walked a freed table"
+        );
+        let frame = self.tables[root].entries[page].load(Relaxed);
+        (frame != 0).then_some(frame)
+    }
+
+    /// A walk of which only the upper level is cached afterwards: the adversary's choice, as it leads to more walks.
+    fn speculate(&self) {
+        if self.speculates {
+            self.walk_tables(current().1, 0);
+        }
+    }
+
+    fn drop_all(&self, tag: Tag) {
+        let mut caches = self.caches();
+        caches.translations.retain(|(cached, _), _| *cached != tag);
+        caches.upper_levels.remove(&tag);
+    }
+}
+
+// SAFETY: nothing here is accessed through the simulated translations; the oracle checks what the promises are for.
+unsafe impl Platform for Hardware {
+    fn current_cpu(&self) -> CpuId {
+        CpuId::new(current().1).expect("a scenario has few CPUs")
+    }
+
+    fn interrupt(&self, targets: &CpuSet) {
+        for target in targets {
+            // A latch, set and taken by read-modify-writes: loom cannot order a plain store against those.
+            self.cpus[target.index()].pending.swap(true, AcqRel);
+        }
+    }
+
+    fn interrupts_enabled(&self) -> bool {
+        !self.caches().interrupts_off
+    }
+
+    fn without_interrupts<R>(&self, work: impl FnOnce() -> R) -> R {
+        let before = std::mem::replace(&mut self.caches().interrupts_off, true);
+        let result = work();
+        self.caches().interrupts_off = before;
+        result
+    }
+
+    fn tags(&self) -> usize {
+        self.tags
+    }
+
+    fn invalidate_page(&self, address: u64) {
+        self.speculate();
+        let mut caches = self.caches();
+        if let Some((_, tag)) = caches.root {
+            caches.translations.remove(&(tag, (address / PAGE) as usize));
+            caches.upper_levels.remove(&tag);
+        }
+    }
+
+    fn invalidate_all(&self) {
+        self.speculate();
+        let root = self.caches().root;
+        if let Some((_, tag)) = root {
+            self.drop_all(tag);
+        }
+    }
+
+    fn load_root(&self, root: u64, tag: Tag, keep: bool) {
+        self.speculate();
+        if !keep {
+            self.drop_all(tag);
+        }
+        self.caches().root = Some((root as usize, tag));
+    }
+
+    fn load_kernel_root(&self) {
+        self.speculate();
+        let root = self.caches().root.take();
+        if let (1, Some((_, tag))) = (self.tags, root) {
+            self.drop_all(tag);
+        }
+    }
+
+    fn relax(&self) {
+        let (world, me) = current();
+        world.take_interrupt(me, Mode::Kernel);
+        let idle_loop = self.idle_loop.lock().unwrap();
+        for cpu in (0..self.cpus.len()).filter(|cpu| *cpu != me) {
+            if self.cpus[cpu].idle.load(Acquire) {
+                world.on(cpu, |world| world.take_interrupt(cpu, Mode::Idle));
+            }
+        }
+        drop(idle_loop);
+        loom::thread::yield_now();
+    }
+}

@@ -1,0 +1,73 @@
+//! The orderings of the protocol, explored by loom: every interleaving and every outcome that weak memory allows.
+//!
+//! Each scenario has a handful of steps on two or three CPUs. It must hold as the code stands, and must *fail* with each of the
+//! faults listed beside it: that shows that the scenario reaches the race, and that the line which the fault leaves out is
+//! needed. The faults are points in the real code (`src/fault.rs`), not copies of it.
+//!
+//! A failing scenario prints loom's own account; run it alone with `LOOM_LOG=trace LOOM_LOCATION=1`, or with
+//! `LOOM_CHECKPOINT_FILE` set to go on from the failing schedule.
+#![cfg(loom)]
+
+mod machine;
+mod scenarios;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use coherence::Fault;
+use machine::{STALE, Setting, World};
+
+/// A scenario: its machine, its script, and the faults that it must catch.
+struct Scenario {
+    cpus: usize,
+    tags: usize,
+    speculates: bool,
+    /// How many preemptions are explored; `None` for all.
+    preemptions: Option<usize>,
+    script: fn(&Arc<World>),
+    catches: &'static [Fault],
+}
+
+impl Scenario {
+    /// Explores the scenario; says how many executions that took, or what went wrong.
+    fn explore(&self, fault: Option<Fault>) -> Result<usize, String> {
+        let setting = Setting {
+            cpus: self.cpus,
+            tags: self.tags,
+            speculates: self.speculates,
+            fault,
+        };
+        let mut explorer = loom::model::Builder::new();
+        explorer.max_branches = 10_000;
+        explorer.preemption_bound = explorer.preemption_bound.or(self.preemptions);
+        let script = self.script;
+        let executions = Arc::new(AtomicUsize::new(0));
+        let counter = executions.clone();
+        let model = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            script(&World::new(setting));
+        };
+        let explored = catch_unwind(AssertUnwindSafe(|| explorer.check(model)));
+        explored
+            .map(|()| executions.load(Ordering::Relaxed))
+            .map_err(|panic| match panic.downcast::<String>() {
+                Ok(message) => *message,
+                Err(_) => "a panic without a message".to_string(),
+            })
+    }
+
+    /// Explores the scenario as the code stands, and with each fault.
+    fn check(&self) {
+        match self.explore(None) {
+            Ok(executions) => println!("holds in all of {executions} executions"),
+            Err(message) => panic!("the protocol does not hold: {message}"),
+        }
+        for fault in self.catches {
+            match self.explore(Some(*fault)) {
+                Ok(_) => panic!("{fault:?} goes unnoticed"),
+                Err(message) => assert!(message.contains(STALE), "{fault:?} fails otherwise: {message}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The races, each with the faults that it must catch.
+//!
+//! CPU 0 takes something away; CPU 1 has it cached, and changes what it has loaded at that moment.
+
+use std::sync::Arc;
+
+use coherence::{Cause, Fault, Flush, Translation};
+use loom::sync::atomic::Ordering::Relaxed;
+
+use crate::Scenario;
+use crate::machine::{PAGE, STALE, World};
+
+const TWO_CPUS: Scenario = Scenario {
+    cpus: 2,
+    tags: 1,
+    speculates: false,
+    preemptions: None,
+    script: |_| {},
+    catches: &[],
+};
+
+/// Takes a page away, flushes, and gives its frame to a new owner.
+fn unmap(world: &World, page: usize) {
+    world.tables().entries[page].store(0, Relaxed);
+    world.coherence.flush(
+        &world.spaces[0],
+        Flush::page(page as u64 * PAGE, PAGE),
+        Cause::Munmap,
+    );
+    world.free_frame(page + 1);
+}
+
+/// Unhooks the table, flushes, and gives its page to a new owner.
+fn unhook(world: &World) {
+    world.tables().upper.store(false, Relaxed);
+    let flush = Flush::range(0, 2 * PAGE, PAGE).freeing_tables();
+    world.coherence.flush(&world.spaces[0], flush, Cause::Munmap);
+    world.tables().free();
+}
+
+/// CPU 1 has space 0 activated and page 0 cached, and with it the way to the table.
+fn caches_page_0(world: &Arc<World>) {
+    world.on(1, |world| {
+        world.activate(0);
+        world.touch(0);
+    });
+}
+
+/// CPU 1 comes back from borrowing the space while a page is taken away.
+pub const COMING_BACK: Scenario = Scenario {
+    script: |world| {
+        caches_page_0(world);
+        world.on(1, World::go_lazy);
+        let cpu = world.spawn(1, |world| {
+            world.activate(0);
+            world.touch(0);
+            world.touch(0);
+        });
+        world.on(0, |world| unmap(world, 0));
+        cpu.join().unwrap();
+    },
+    catches: &[
+        Fault::NoFenceComingBack,
+        Fault::GenerationBeforeSetComingBack,
+        Fault::NoComparison,
+        Fault::NoFenceInitiator,
+    ],
+    ..TWO_CPUS
+};
+
+/// CPU 1 switches to the space, of which a tag slot still holds the page, while that is taken away.
+pub const ENTERING: Scenario = Scenario {
+    tags: 2,
+    script: |world| {
+        caches_page_0(world);
+        world.on(1, |world| world.activate(1));
+        let cpu = world.spawn(1, |world| {
+            world.activate(0);
+            world.touch(0);
+            world.touch(0);
+        });
+        world.on(0, |world| unmap(world, 0));
+        cpu.join().unwrap();
+    },
+    catches: &[
+        Fault::NoFenceEntering,
+        Fault::GenerationBeforeSetEntering,
+        Fault::NoFenceInitiator,
+    ],
+    ..TWO_CPUS
+};
+
+/// CPU 1 goes lazy while a page is taken away, and is told, or finds out when it comes back.
+pub const LAZY_AND_BACK: Scenario = Scenario {
+    script: |world| {
+        caches_page_0(world);
+        let cpu = world.spawn(1, |world| {
+            world.go_lazy();
+            world.window();
+            world.activate(0);
+            world.touch(0);
+        });
+        world.on(0, |world| unmap(world, 0));
+        cpu.join().unwrap();
+    },
+    catches: &[
+        Fault::NoFenceComingBack,
+        Fault::NoComparison,
+        Fault::NoFenceInitiator,
+    ],
+    ..TWO_CPUS
+};
+
+/// CPU 1 goes lazy, and its walker goes on, while the table is freed.
+pub const GOING_LAZY_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
+    speculates: true,
+    script: |world| {
+        caches_page_0(world);
+        let cpu = world.spawn(1, |world| {
+            world.go_lazy();
+            world.speculate();
+            world.speculate();
+        });
+        world.on(0, unhook);
+        cpu.join().unwrap();
+    },
+    catches: &[
+        Fault::LazyReadFirst,
+        Fault::LeaveActiveFirst,
+        Fault::LazyNotToldOfTables,
+        Fault::EarlyAcknowledgement,
+    ],
+    ..TWO_CPUS
+};
+
+/// CPU 1 comes back from borrowing the space while the table is freed.
+pub const COMING_BACK_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
+    speculates: true,
+    script: |world| {
+        caches_page_0(world);
+        world.on(1, World::go_lazy);
+        let cpu = world.spawn(1, |world| {
+            world.activate(0);
+            world.touch(1);
+            world.speculate();
+        });
+        world.on(0, unhook);
+        cpu.join().unwrap();
+    },
+    catches: &[
+        Fault::LeaveLazyBeforeFlush,
+        Fault::NoFenceInitiator,
+        Fault::EarlyAcknowledgement,
+    ],
+    ..TWO_CPUS
+};
+
+/// CPU 1 switches to another space while the table is freed.
+pub const SWITCHING_AWAY_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
+    speculates: true,
+    script: |world| {
+        caches_page_0(world);
+        let cpu = world.spawn(1, |world| {
+            world.activate(1);
+            world.window();
+        });
+        world.on(0, unhook);
+        cpu.join().unwrap();
+    },
+    catches: &[Fault::LeaveSetsBeforeLoad],
+    ..TWO_CPUS
+};
+
+/// CPU 1 borrows the space, and leaves it for the kernel root, while the table is freed.
+pub const LEAVING_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
+    speculates: true,
+    script: |world| {
+        caches_page_0(world);
+        world.on(1, World::go_lazy);
+        let cpu = world.spawn(1, |world| {
+            world.leave();
+            world.window();
+        });
+        world.on(0, unhook);
+        cpu.join().unwrap();
+    },
+    catches: &[Fault::LeaveSetsBeforeLoad, Fault::LazyNotToldOfTables],
+    ..TWO_CPUS
+};
+
+/// Both CPUs have both pages cached. Each takes one away and waits for the other.
+pub const TWO_INITIATORS: Scenario = Scenario {
+    script: |world| {
+        for cpu in 0..2 {
+            world.on(cpu, |world| {
+                world.activate(0);
+                world.touch(0);
+                world.touch(1);
+            });
+        }
+        let cpu = world.spawn(1, |world| {
+            unmap(world, 1);
+            world.touch(0);
+        });
+        world.on(0, |world| {
+            unmap(world, 0);
+            world.touch(1);
+        });
+        cpu.join().unwrap();
+    },
+    catches: &[Fault::PlainAdvance, Fault::NoGapRule],
+    ..TWO_CPUS
+};
+
+/// Two CPUs take pages away while a third comes back from borrowing the space.
+pub const TWO_INITIATORS_AND_ONE_COMING_BACK: Scenario = Scenario {
+    cpus: 3,
+    // Two waiting loops beside a third thread: with 3 preemptions they take turns until loom gives up.
+    preemptions: Some(2),
+    script: |world| {
+        world.on(2, |world| {
+            world.activate(0);
+            world.touch(0);
+            world.touch(1);
+            world.go_lazy();
+        });
+        let cpus = [
+            world.spawn(1, |world| unmap(world, 1)),
+            world.spawn(2, |world| {
+                world.activate(0);
+                world.touch(0);
+                world.touch(1);
+            }),
+        ];
+        world.on(0, |world| unmap(world, 0));
+        cpus.into_iter().for_each(|cpu| cpu.join().unwrap());
+    },
+    catches: &[Fault::NoComparison],
+    ..TWO_CPUS
+};
+
+const PRESENT: Translation = Translation {
+    present: true,
+    frame: 1,
+    writable: true,
+    user: true,
+    executable: false,
+    accessed: true,
+    dirty: true,
+    global: false,
+    huge: false,
+    other: 0,
+    software: 0,
+};
+const ABSENT: Translation = Translation {
+    present: false,
+    ..PRESENT
+};
+
+/// Two operations drop the same page. Whichever finds it gone already may not say "gone" while its CPU holds it.
+pub const NESTED_GATHERS: Scenario = Scenario {
+    script: |world| {
+        caches_page_0(world);
+        let lock = Arc::new(loom::sync::Mutex::new(()));
+        let drop_page = |lock: Arc<loom::sync::Mutex<()>>| {
+            move |world: &World| {
+                let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
+                let guard = lock.lock().unwrap();
+                if world.tables().entries[0].load(Relaxed) != 0 {
+                    world.tables().entries[0].store(0, Relaxed);
+                    gather.change(0, PAGE, &PRESENT, &ABSENT);
+                }
+                drop(guard);
+                gather.finish().into_inner();
+                assert!(
+                    world.find(0).is_none(),
+                    "{STALE}: a page was used after it had been dropped"
+                );
+            }
+        };
+        let cpu = world.spawn(1, drop_page(lock.clone()));
+        world.on(0, drop_page(lock));
+        cpu.join().unwrap();
+    },
+    catches: &[Fault::NoNestedRule],
+    ..TWO_CPUS
+};
+
+macro_rules! tests {
+    ($($test:ident: $scenario:ident,)+) => {
+        $(
+            #[test]
+            fn $test() {
+                $scenario.check();
+            }
+        )+
+
+        /// A fault that no scenario catches would be a line of the protocol that nothing shows to be needed.
+        #[test]
+        fn every_fault_is_caught_somewhere() {
+            let caught = [$($scenario.catches),+].concat();
+            for fault in Fault::ALL {
+                assert!(caught.contains(&fault), "no scenario is there for {fault:?}");
+            }
+        }
+    };
+}
+
+tests! {
+    coming_back: COMING_BACK,
+    entering: ENTERING,
+    lazy_and_back: LAZY_AND_BACK,
+    going_lazy_while_tables_are_freed: GOING_LAZY_WHILE_TABLES_ARE_FREED,
+    coming_back_while_tables_are_freed: COMING_BACK_WHILE_TABLES_ARE_FREED,
+    switching_away_while_tables_are_freed: SWITCHING_AWAY_WHILE_TABLES_ARE_FREED,
+    leaving_while_tables_are_freed: LEAVING_WHILE_TABLES_ARE_FREED,
+    two_initiators: TWO_INITIATORS,
+    two_initiators_and_one_coming_back: TWO_INITIATORS_AND_ONE_COMING_BACK,
+    nested_gathers: NESTED_GATHERS,
+}
