@@ -115,13 +115,6 @@ start_in_long_mode:
     jmp 4b
 5:  leaq {places} + 24 + 4 * {most}(%rip), %rsi
     movq (%rsi, %rdi, 8), %rsp
-    movl $0x10, %eax
-    movl %eax, %ss
-    movl %eax, %ds
-    movl %eax, %es
-    xorl %eax, %eax
-    movl %eax, %fs
-    movl %eax, %gs
     xorl %ebp, %ebp
     call {arrive}
     ud2
