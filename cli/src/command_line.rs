@@ -30,6 +30,8 @@ pub(crate) enum Verb {
     Run(Box<Run>),
     /// Run a program on Debian's Linux kernel in the same machine, and show the interrupts that it counts
     Linux(Box<Run>),
+    /// Run the project's tests: on the host, of the models, and inside the guest
+    Test(Test),
     /// Say what this machine has, what it lacks and how to get it
     Doctor,
 }
@@ -55,6 +57,19 @@ pub(crate) struct Run {
         value_name = "PROGRAM"
     )]
     pub(crate) program: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// Only what is quick (a few minutes)
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Also what repeats tests many times (an hour or more)
+    #[arg(long, conflicts_with = "quick")]
+    pub(crate) deep: bool,
+    /// Only tests with this in their name
+    #[arg(value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
 }
 
 /// The guest that a program runs in: the same for every command that runs one.

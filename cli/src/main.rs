@@ -22,6 +22,7 @@ mod run;
 mod session;
 mod size;
 mod tables;
+mod test;
 mod workload;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     let ended = command_line::read().and_then(|line| match &line.verb {
         Verb::Run(options) => run::run(options),
         Verb::Linux(options) => linux::run(options),
+        Verb::Test(options) => test::run(options),
         Verb::Doctor => doctor::run(),
     });
     ended.unwrap_or_else(|failure: Failure| {

@@ -1,0 +1,235 @@
+//! Boots for tests: made ready, run, judged. As many at once as the host has cores.
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::case::Boot;
+use super::expectation::{Expectation, Observed, matches};
+use super::tally::{Tally, Verdict};
+use crate::failure::Failure;
+use crate::kernel_image::KernelImage;
+use crate::mechanisms;
+use crate::order::Order;
+use crate::program::{Companion, guest_path};
+use crate::qemu::{Board, Mode};
+use crate::session::{Input, Streams};
+use crate::size::Memory;
+use crate::workload::Workload;
+
+/// Characters of a program's output that a failure shows.
+const SHOWN: usize = 2000;
+
+/// Runs all boots: first those that keep one host thread busy, side by side; then the others one by one.
+///
+/// # Errors
+/// A signal failure when we are asked to stop; what was run until then has been counted.
+pub(super) fn run_all(boots: &[Boot], kernel: &Arc<KernelImage>, tally: &mut Tally) -> Result<(), Failure> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let (narrow, wide): (Vec<_>, Vec<_>) = boots.iter().partition(|boot| boot.threads() == 1);
+    run_some(&narrow, kernel, cores, tally)?;
+    run_some(&wide, kernel, 1, tally)
+}
+
+fn run_some(
+    boots: &[&Boot],
+    kernel: &Arc<KernelImage>,
+    side_by_side: usize,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    let queue = Mutex::new(boots.iter());
+    let results = Mutex::new((tally, Ok(())));
+    let next = || {
+        queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next()
+            .copied()
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..side_by_side {
+            scope.spawn(|| {
+                while let Some(boot) = next() {
+                    let started = Instant::now();
+                    let verdict = run(boot, kernel);
+                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                    match verdict {
+                        Ok(verdict) => results.0.record(&boot.name(), verdict, started.elapsed()),
+                        Err(stopped) => results.1 = Err(stopped),
+                    }
+                    if results.1.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap_or_else(PoisonError::into_inner).1
+}
+
+/// One boot and its verdict.
+///
+/// # Errors
+/// Only a signal failure: everything else is a verdict.
+fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
+    if let Some(needed) = &boot.case.needs
+        && !is_installed(needed)
+    {
+        return Ok(Verdict::Skipped(format!(
+            "{needed} is not installed (./ceasefire doctor says how to get it)"
+        )));
+    }
+    if boot
+        .case
+        .program
+        .as_deref()
+        .is_some_and(|program| !program.exists())
+    {
+        let program = boot.case.program.as_deref().unwrap_or(Path::new(""));
+        return Ok(Verdict::Skipped(format!(
+            "{} is not installed",
+            program.display()
+        )));
+    }
+    let (output, errors) = (Capture::default(), Capture::default());
+    let ended = order(boot).and_then(|order| {
+        let input = match order.packed_input {
+            Some(_) => Vec::new(),
+            None => boot.case.stdin.clone().into_bytes(),
+        };
+        let prepared = order.prepare(|| Ok(kernel.clone()))?;
+        let streams = Streams {
+            input: Input::Bytes(input),
+            output: Box::new(output.clone()),
+            errors: Box::new(errors.clone()),
+            kernel_log: None,
+        };
+        prepared.run(streams, Some(Duration::from_secs(boot.case.time_limit_seconds)))
+    });
+    let wanted = boot.case.expectation.filled(|text| boot.fill(text));
+    let (output, errors) = (output.text(), errors.text());
+    let differences = match (ended, &wanted.failure) {
+        (Err(stopped @ Failure::Signal(_)), _) => return Err(stopped),
+        (Err(failure), Some(pattern)) => failure_differences(&failure, pattern, &wanted),
+        (Err(failure), None) => vec![failure.sentence().unwrap_or_default().to_owned()],
+        (Ok(_), Some(pattern)) => vec![format!("it ended well instead of with '{pattern}'")],
+        (Ok(outcome), None) => wanted.differences(&Observed {
+            report: &outcome.report,
+            output: &output,
+            errors: &errors,
+        }),
+    };
+    if differences.is_empty() {
+        return Ok(Verdict::Passed);
+    }
+    let mut why = differences.join("\n");
+    for (name, text) in [("standard output", &output), ("standard error", &errors)] {
+        if !text.is_empty() {
+            why.push_str(&format!("\n{name}:\n{}", end_of(text)));
+        }
+    }
+    Ok(Verdict::Failed(why))
+}
+
+fn failure_differences(failure: &Failure, pattern: &str, wanted: &Expectation) -> Vec<String> {
+    let mut found = Vec::new();
+    if !wanted.accepts(failure.status()) {
+        found.push(format!("it failed with status {}", failure.status()));
+    }
+    match matches(pattern, failure.sentence().unwrap_or_default()) {
+        Ok(true) => {}
+        Ok(false) => found.push(format!("its message has nothing like '{pattern}'")),
+        Err(error) => found.push(error),
+    }
+    found
+}
+
+fn order(boot: &Boot) -> Result<Order, Failure> {
+    let case = boot.case;
+    let (program, place) = match (&case.workload, &case.program) {
+        (Some(name), None) => (build(name)?, Path::new("/").join(name)),
+        (None, Some(path)) => (path.clone(), guest_path(path)),
+        _ => {
+            return Err(Failure::usage(format!(
+                "{} has not exactly one of workload and program",
+                case.name
+            )));
+        }
+    };
+    let suppress = case.suppress.iter().map(|cause| format!("suppress={cause}"));
+    Ok(Order {
+        program,
+        place,
+        arguments: case
+            .args
+            .iter()
+            .map(|argument| boot.fill(argument).into())
+            .collect(),
+        companions: case
+            .files
+            .iter()
+            .map(|file| Companion::parse(OsStr::new(file)))
+            .collect(),
+        environment: Vec::new(),
+        packed_input: matches!(boot.mode, Mode::Deterministic { .. })
+            .then(|| case.stdin.clone().into_bytes()),
+        board: Board::default(),
+        cpus: boot.cpus,
+        memory: Memory::parse(&case.memory).map_err(Failure::Usage)?,
+        mode: boot.mode,
+        without: mechanisms::parse(&case.without)?,
+        kernel_words: case.kernel.iter().cloned().chain(suppress).collect(),
+    })
+}
+
+/// Builds a workload; one at a time, as several boots may want the same.
+fn build(name: &str) -> Result<PathBuf, Failure> {
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    match Workload::find(name) {
+        Some(workload) => workload?.build(),
+        None => Err(Failure::usage(format!("there is no workload '{name}'"))),
+    }
+}
+
+fn is_installed(program: &str) -> bool {
+    let shell = Command::new("sh")
+        .args(["-c", "command -v \"$0\" >/dev/null", program])
+        .status();
+    shell.is_ok_and(|status| status.success())
+}
+
+fn end_of(text: &str) -> &str {
+    let start = text.len().saturating_sub(SHOWN);
+    let start = (start..text.len())
+        .find(|&index| text.is_char_boundary(index))
+        .unwrap_or(0);
+    text[start..].trim_end()
+}
+
+/// A sink that keeps what it gets.
+#[derive(Clone, Debug, Default)]
+struct Capture(Arc<Mutex<Vec<u8>>>);
+
+impl Capture {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+}
+
+impl Write for Capture {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! What the command refuses, with one sentence and its status, before anything is built or started.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn ceasefire(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ceasefire"));
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command starts")
+}
+
+/// A folder with files that are almost programs.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let add = |name: &str, mode: u32, content: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let mut elf = [0; 64];
+    elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    add("plain", 0o644, &elf);
+    add("text", 0o755, b"hello\n");
+    add("script", 0o755, b"#!/bin/dash -e\n");
+    add("truncated", 0o755, b"\x7fELF\x02\x01\x01");
+    let mut small = elf;
+    small[4] = 1;
+    add("32-bit", 0o755, &small);
+    let mut other = elf;
+    other[18] = 183;
+    add("arm", 0o755, &other);
+    let mut object = elf;
+    (object[16], object[18]) = (1, 62);
+    add("object", 0o755, &object);
+    let mut endless = elf;
+    (endless[16], endless[18], endless[32], endless[54], endless[56]) = (2, 62, 64, 56, 200);
+    add("endless", 0o755, &endless);
+    fs::create_dir(folder.path().join("folder")).unwrap();
+    folder
+}
+
+/// Refused with status 2 and one line that has all of `words`.
+fn assert_refused(folder: &Path, arguments: &[&str], words: &[&str]) {
+    let output = ceasefire(folder, arguments);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    assert_eq!(message.lines().count(), 1, "{arguments:?}: {message}");
+    assert!(message.starts_with("ceasefire: "), "{arguments:?}: {message}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    for word in words {
+        assert!(message.contains(word), "{arguments:?}: no '{word}' in: {message}");
+    }
+}
+
+#[test]
+fn programs_that_cannot_run() {
+    let folder = folder();
+    for (program, words) in [
+        ("./missing", &["missing", "no such file"][..]),
+        ("surely-not-in-path", &["no such program in PATH"]),
+        ("text", &["no such program in PATH", "./text"]),
+        ("", &["without a name"]),
+        ("./folder", &["is a folder"]),
+        ("./plain", &["not executable"]),
+        ("./text", &["not an x86-64 ELF"]),
+        ("./script", &["script for /bin/dash", "not packed"]),
+        ("./truncated", &["ELF"]),
+        ("./32-bit", &["32-bit"]),
+        ("./arm", &["another processor"]),
+        ("./object", &["object file"]),
+        ("./endless", &["damaged"]),
+        ("/dev/null", &["not a regular file"]),
+        // This very test is dynamically linked.
+        (
+            "/proc/self/exe",
+            &["interpreter", "ld-linux-x86-64.so.2", "--file"],
+        ),
+    ] {
+        assert_refused(folder.path(), &["run", "--", program], words);
+    }
+}
+
+#[test]
+fn flags_that_make_no_sense() {
+    let folder = folder();
+    for (arguments, words) in [
+        (&["--bogus", "x"][..], &["--bogus"][..]),
+        (&[], &["<PROGRAM>"]),
+        (&["--cpus", "0", "x"], &["--cpus", "1..=64"]),
+        (&["--cpus", "65", "x"], &["--cpus", "1..=64"]),
+        (&["--cpus", "-1", "x"], &["-1"]),
+        (&["--memory", "12", "x"], &["--memory", "512M"]),
+        (&["--memory", "1M", "x"], &["--memory", "between"]),
+        (&["--machine", "pc", "x"], &["--machine", "q35", "microvm"]),
+        (&["--without", "eager", "x"], &["eager", "lazy", "vanilla"]),
+        (&["--seed", "1", "x"], &["--seed", "--deterministic"]),
+        (
+            &["--deterministic", "--mode", "single", "x"],
+            &["--deterministic", "--mode"],
+        ),
+        (&["--timeout", "10", "x"], &["--timeout", "90s"]),
+        (&["--env", "NAME", "--", "/bin/busybox"], &["--env", "NAME=VALUE"]),
+        (&["--file", "/no/such", "--", "/bin/busybox"], &["/no/such"]),
+        (
+            &["--file", "./plain:/bin", "--", "/bin/busybox"],
+            &["/bin", "file"],
+        ),
+        (
+            &["--json", "no/such/folder/x", "--", "/bin/busybox"],
+            &["no folder no/such/folder"],
+        ),
+        (&["--json", "folder", "--", "/bin/busybox"], &["is a folder"]),
+        (
+            &["--kernel-log", "no/such/x", "--", "/bin/busybox"],
+            &["no/such/x"],
+        ),
+        (
+            &["--kernel-image", "no/such/x", "--", "/bin/busybox"],
+            &["no/such/x"],
+        ),
+    ] {
+        let arguments: Vec<_> = std::iter::once("run").chain(arguments.iter().copied()).collect();
+        assert_refused(folder.path(), &arguments, words);
+    }
+    assert_refused(folder.path(), &["walk"], &["walk"]);
+    assert_refused(
+        folder.path(),
+        &["test", "surely-no-test-has-this-name"],
+        &["surely-no-test"],
+    );
+}
+
+#[test]
+fn an_older_result_survives_a_refusal() {
+    let folder = folder();
+    let result = folder.path().join("result.json");
+    fs::write(&result, "older").unwrap();
+    let output = ceasefire(folder.path(), &["run", "--json", "result.json", "--", "./text"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(fs::read_to_string(&result).unwrap(), "older");
+}
+
+#[test]
+fn the_mechanisms_are_explained_on_request() {
+    let output = ceasefire(Path::new("/"), &["run", "--without", "help", "/bin/busybox"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    for name in ["lazy", "generations", "ranged", "promotion", "gather", "vanilla"] {
+        assert!(
+            message.lines().any(|line| line.trim_start().starts_with(name)),
+            "{message}"
+        );
+    }
+}
