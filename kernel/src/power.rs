@@ -5,14 +5,11 @@
 
 use crate::arch::{port, registers};
 
-/// An orderly end: the report has been written.
-pub(crate) const ORDERLY: u32 = 0;
-/// The kernel panicked.
-pub(crate) const PANIC: u32 = 2;
+pub(crate) use protocol::off::{ORDERLY, PANIC};
 
-const EXIT_PORT: u16 = 0xf4;
+const EXIT_PORT: u16 = protocol::port::OFF;
 
-/// Ends the machine with a value for the host.
+/// Ends the machine with a value for the host, one of `protocol::off`.
 pub(crate) fn exit(value: u32) -> ! {
     port::write_u32(EXIT_PORT, value);
     port::write_u8(0x64, 0xfe); // keyboard controller: pulse the reset line

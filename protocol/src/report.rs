@@ -106,7 +106,7 @@ pub struct Clock {
 /// Memory, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// What the board has.
+    /// What the kernel hands out: the board's memory without what was taken before it could, such as its own image.
     pub total: u64,
     /// What was free just before the program's first instruction.
     pub free_at_start: u64,
@@ -114,4 +114,12 @@ pub struct Memory {
     pub free_at_end: u64,
     /// Code and data of the kernel's image.
     pub kernel_image: u64,
+    /// What the kernel notes about each frame.
+    pub frame_metadata: u64,
+    /// What the kernel's heap has taken at the end, and never gives back.
+    pub heap: u64,
+    /// What of the heap was in use at the end.
+    pub heap_in_use: u64,
+    /// The packed files.
+    pub initramfs: u64,
 }

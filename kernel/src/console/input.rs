@@ -1,18 +1,18 @@
 //! The program's standard input: bytes that arrive on the first serial port.
 //!
-//! The byte 0x10 introduces an escape: twice for itself, followed by `E` for the end of input. The receiver interrupt moves bytes
+//! `protocol::input` says how the end of input is told. The receiver interrupt moves bytes
 //! into a ring; readers sleep until there are some. When the ring is full the rest stays in the port, whose emulation keeps
 //! the host's stream back, until a reader has made room and polls it.
+
+use protocol::input::{END, ESCAPE, READY};
 
 use crate::arch::{io_apic, port};
 use crate::cpu;
 use crate::interrupt::SERIAL;
 use crate::sync::{InterruptLock, WaitQueue};
 
-const PORT: u16 = 0x3f8;
+const PORT: u16 = protocol::port::INPUT;
 const LINE: u32 = 4;
-const ESCAPE: u8 = 0x10;
-const END: u8 = b'E';
 const CAPACITY: usize = 4096;
 
 struct Ring {
@@ -73,6 +73,7 @@ pub(crate) fn initialise(io_apic_base: u64) {
     }
     io_apic::route(io_apic_base, LINE, SERIAL, cpu::apic_identifier(0));
     port::write_u8(PORT + 1, 0x01); // interrupt when data is there
+    port::write_u8(PORT, READY);
 }
 
 /// The receiver's interrupt.

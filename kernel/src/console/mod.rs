@@ -8,6 +8,8 @@ mod log_channel;
 
 use core::fmt;
 
+use protocol::port as host;
+
 use crate::arch::port;
 use crate::sync::SpinLock;
 
@@ -29,10 +31,10 @@ pub(crate) enum Channel {
 impl Channel {
     const fn port(self) -> u16 {
         match self {
-            Self::Log => 0x400,
-            Self::Output => 0x402,
-            Self::Error => 0x404,
-            Self::Report => 0x406,
+            Self::Log => host::LOG,
+            Self::Output => host::OUTPUT,
+            Self::Error => host::ERRORS,
+            Self::Report => host::REPORT,
         }
     }
 }

@@ -1,16 +1,17 @@
 //! Processes and threads.
 
 use crate::arch::TrapFrame;
-use crate::task;
-use crate::{console, power};
+use crate::{console, report, task};
+use protocol::report::Exit;
 
 /// A thread of a program.
 pub(crate) struct Thread;
 
 /// The first kernel task: starts the main program.
 pub(crate) fn start_init() {
+    report::program_starts();
     console::write(console::Channel::Output, b"no program\n");
-    power::exit(power::ORDERLY);
+    report::finish(Exit::Code(0))
 }
 
 /// An exception that a program caused.
