@@ -11,11 +11,11 @@ use crate::interrupt::shootdown::{self, COHERENCE};
 use crate::sync::{RawRwLock, RawSpinLock};
 use crate::task;
 
-/// This machine, as `memory` sees it.
+/// This kernel, as `memory` sees it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Machine;
+pub(crate) struct Kernel;
 
-impl Environment for Machine {
+impl Environment for Kernel {
     type Platform = shootdown::Machine;
     type AreaLock = RawRwLock;
     type TableLock = RawSpinLock;
