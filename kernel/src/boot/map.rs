@@ -141,6 +141,17 @@ pub(crate) fn add_kernel_page(address: u64) -> Option<()> {
     Some(())
 }
 
+/// The entry of an address in the stack area that no stack uses, absent as yet; its tables are made. `None` if memory is short.
+///
+/// The caller alone changes it, and alone answers for what CPUs have cached of it.
+pub(crate) fn entry_of_kernel_page(address: u64) -> Option<&'static AtomicU64> {
+    assert!(address >= STACKS && address < KERNEL_BASE, "{address:#x} is not in the area of kernel stacks");
+    let mut tables = TABLES.lock();
+    let entry = Map { tables: &mut tables }.entry(address, 0)?;
+    // SAFETY: an entry of the kernel's tables, which are never freed; CPUs and callers access it atomically only.
+    Some(unsafe { &*entry.cast() })
+}
+
 /// Changes the kernel's tables.
 struct Map<'a> {
     /// Pages to take tables from; when empty, the allocator serves.

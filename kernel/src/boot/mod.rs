@@ -16,7 +16,7 @@ mod start_info;
 
 use crate::arch::{apic, descriptor, entry as kernel_entry, io_apic};
 use crate::sync::Once;
-use crate::{console, cpu, frames, interrupt, process, task, time};
+use crate::{console, cpu, frames, interrupt, process, self_check, task, time};
 
 pub(crate) use command_line::{CommandLine, command_line};
 pub(crate) use start_info::FreeRanges;
@@ -62,7 +62,10 @@ extern "C" fn start(information: u64) -> ! {
     processors::start_others(&processors);
     console::input::initialise(processors.io_apic);
     log::info!("{} CPUs after {} us", cpu::count(), time::now() / 1000);
-    task::spawn_kernel("init", process::start_init);
+    task::spawn_kernel("init", || {
+        self_check::run_if_asked();
+        process::start_init();
+    });
     task::run_idle()
 }
 

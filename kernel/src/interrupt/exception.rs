@@ -40,6 +40,9 @@ fn name(frame: &TrapFrame) -> &'static str {
 pub(super) fn handle(frame: &mut TrapFrame) {
     let address = registers::fault_address();
     if !frame.from_user() {
+        if frame.vector == PAGE_FAULT && crate::self_check::recover(frame) {
+            return;
+        }
         die(frame, address);
     }
     // User code always runs with interrupts on, and its fault may sleep.
