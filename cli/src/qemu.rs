@@ -164,7 +164,8 @@ impl Guest {
             add("-chardev");
             add(&format!("file,id={name},path=/dev/fd/{descriptor}"));
             add("-device");
-            add(&format!("isa-debugcon,iobase={port:#x},chardev={name}"));
+            // The firmware writes its own log to port 0x402 if that reads as 0xe9, the device's default.
+            add(&format!("isa-debugcon,iobase={port:#x},chardev={name},readback=0"));
         }
         for text in [
             "-chardev",

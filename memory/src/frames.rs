@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
 use coherence::{CpuId, MAX_CPUS};
 use lock_api::{Mutex, RawMutex};
 
-use crate::buddy::{BlockLink, Buddy, Links};
+use crate::buddy::{BlockLink, Buddy, Links, MAX_ORDER};
 use crate::error::OutOfMemory;
 use crate::frame::FrameNumber;
 use crate::range::PAGE_SIZE;
@@ -153,8 +153,12 @@ impl<L: RawMutex> Frames<L> {
         let frames = frames.start.max(1)..frames.end.min(self.limit.load(Relaxed));
         let mut buddy = self.buddy.lock();
         self.total.fetch_add(frames.len(), Relaxed);
-        for frame in frames {
-            buddy.give(self, frame as u32, 0);
+        let mut next = frames.start;
+        while next < frames.end {
+            // The largest block that starts here: as aligned as its number, and no longer than what is left.
+            let order = next.trailing_zeros().min((frames.end - next).ilog2()).min(MAX_ORDER as u32) as usize;
+            buddy.give(self, next as u32, order);
+            next += 1 << order;
         }
     }
 
