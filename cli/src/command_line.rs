@@ -93,7 +93,7 @@ pub(crate) struct GuestOptions {
     /// Run on a clock that counts instructions: the same run gives the same output, ledger and counts
     #[arg(long)]
     pub(crate) deterministic: bool,
-    /// With --deterministic: another schedule for each number, the same for the same number
+    /// With --deterministic: let the kernel preempt at other instants, the same ones for the same number
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// End the run after this time, such as 90s or 5m, or never with 'none'

@@ -133,7 +133,7 @@ impl Order {
         }
         if let Mode::Deterministic { seed } = self.mode {
             words.push("deterministic".into());
-            words.push(format!("seed={seed}"));
+            words.extend(seed.map(|seed| format!("seed={seed}")));
         }
         words.extend(self.kernel_words.iter().cloned());
         words.join(" ")
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn the_kernel_is_told_mode_and_mechanisms() {
         let told = Order {
-            mode: Mode::Deterministic { seed: 7 },
+            mode: Mode::Deterministic { seed: Some(7) },
             without: vec!["lazy", "gather"],
             kernel_words: vec!["selfcheck".into()],
             ..order()

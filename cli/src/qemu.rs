@@ -46,8 +46,8 @@ pub(crate) enum Mode {
     Parallel,
     /// In turn on one host thread: times are the summed work of all CPUs.
     Single,
-    /// In turn, by a clock that counts instructions: the same every time. The seed varies the schedule.
-    Deterministic { seed: u64 },
+    /// In turn, by a clock that counts instructions: the same every time. A seed makes the guest preempt at other instants.
+    Deterministic { seed: Option<u64> },
 }
 
 impl Mode {
@@ -152,7 +152,7 @@ impl Guest {
                     add(text);
                 }
                 add("-seed");
-                add(&seed.to_string());
+                add(&seed.unwrap_or(0).to_string());
                 ["-rtc", "base=2026-01-01T00:00:00,clock=vm"].map(&mut add)
             }
         };

@@ -86,7 +86,7 @@ impl Record {
             without: order.without.clone(),
             mode: order.mode.name(),
             seed: match order.mode {
-                Mode::Deterministic { seed } => Some(seed),
+                Mode::Deterministic { seed } => seed,
                 _ => None,
             },
             cpus: order.cpus,

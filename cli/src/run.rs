@@ -124,9 +124,7 @@ fn kernel(options: &GuestOptions) -> Result<Arc<KernelImage>, Failure> {
 /// A usage failure when a seed is given to a mode that has none.
 fn mode(options: &GuestOptions) -> Result<Mode, Failure> {
     if options.deterministic {
-        return Ok(Mode::Deterministic {
-            seed: options.seed.unwrap_or(0),
-        });
+        return Ok(Mode::Deterministic { seed: options.seed });
     }
     if options.seed.is_some() {
         return Err(Failure::usage(
@@ -165,7 +163,7 @@ fn create(path: &Path) -> Result<File, Failure> {
 fn title(name: &OsStr, order: &Order) -> String {
     let plural = if order.cpus == 1 { "CPU" } else { "CPUs" };
     let seed = match order.mode {
-        Mode::Deterministic { seed } => format!(" with seed {seed}"),
+        Mode::Deterministic { seed: Some(seed) } => format!(" with seed {seed}"),
         _ => String::new(),
     };
     format!(

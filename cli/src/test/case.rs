@@ -156,11 +156,11 @@ impl Case {
         let modes: Vec<Mode> = match self.mode {
             ModeName::Parallel => vec![Mode::Parallel],
             ModeName::Single => vec![Mode::Single],
-            ModeName::Deterministic if self.seeds.is_empty() => vec![Mode::Deterministic { seed: 0 }],
+            ModeName::Deterministic if self.seeds.is_empty() => vec![Mode::Deterministic { seed: None }],
             ModeName::Deterministic => self
                 .seeds
                 .iter()
-                .map(|&seed| Mode::Deterministic { seed })
+                .map(|&seed| Mode::Deterministic { seed: Some(seed) })
                 .collect(),
         };
         let combinations = self
@@ -184,7 +184,7 @@ impl Boot<'_> {
     /// The test's name and what distinguishes this boot from its others.
     pub(super) fn name(&self) -> String {
         let seed = match self.mode {
-            Mode::Deterministic { seed } if !self.case.seeds.is_empty() => format!(", seed {seed}"),
+            Mode::Deterministic { seed: Some(seed) } => format!(", seed {seed}"),
             _ => String::new(),
         };
         let turn = if self.case.repeat > 1 {
