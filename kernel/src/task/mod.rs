@@ -57,10 +57,12 @@ bitflags! {
 
 /// Running or ready to run.
 const RUNNABLE: u8 = 0;
-/// Asleep, or about to be.
+/// Running, but on its way to sleep.
 const SLEEPING: u8 = 1;
+/// Asleep: off its CPU, in no queue.
+const PARKED: u8 = 2;
 /// Has ended, and never runs again.
-const DEAD: u8 = 2;
+const DEAD: u8 = 3;
 
 /// A task. The entry code knows the offset of `work`.
 #[repr(C)]
@@ -192,7 +194,9 @@ impl Task {
     /// Ends the task's sleep, or keeps it from beginning one that it has prepared. May be called anywhere, interrupt
     /// handlers included. Full barrier: what the caller stored before is visible to the task when it looks again.
     pub(crate) fn wake(&self) {
-        if self.state.compare_exchange(SLEEPING, RUNNABLE, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+        let change = |from| self.state.compare_exchange(from, RUNNABLE, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        // A task on its way to sleep sees for itself that it is runnable again; one that is off its CPU must be queued.
+        if !change(SLEEPING) && change(PARKED) {
             scheduler::woken(self);
         }
     }
@@ -251,7 +255,7 @@ impl Task {
 
     /// Whether the task is asleep (for `/proc`).
     pub(crate) fn is_asleep(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == SLEEPING
+        matches!(self.state.load(Ordering::Relaxed), SLEEPING | PARKED)
     }
 
     /// The CPUs it may run on.

@@ -25,6 +25,13 @@ pub(super) fn set_idle(idle: bool) {
     }
 }
 
+/// Keeps further tasks away from a CPU that has just been given one.
+pub(super) fn claim(cpu: usize) {
+    if IDLE.load(Ordering::Relaxed) & 1 << cpu != 0 {
+        IDLE.fetch_and(!(1 << cpu), Ordering::SeqCst);
+    }
+}
+
 /// CPUs that are idle.
 pub(super) fn idle() -> CpuSet {
     CpuSet::from_bits(IDLE.load(Ordering::Relaxed))

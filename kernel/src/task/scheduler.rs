@@ -4,9 +4,9 @@
 //! releases what the task that left took. So whoever holds a CPU's lock and finds that a task is not its running
 //! one knows that the task's registers are saved. No two of these locks are ever held together.
 //!
-//! **Waking.** Only the caller that changes a task from SLEEPING to RUNNABLE queues it. It first looks, under the
-//! lock of the task's CPU, whether the task is still running there on its way to sleep; then the task will see for itself that
-//! it is runnable and stay. Otherwise the waker owns it until it is in a queue.
+//! **Waking.** A task on its way to sleep is SLEEPING until its CPU parks it, under the lock. Whoever finds it SLEEPING only
+//! makes it RUNNABLE again, and it stays. Whoever changes it from PARKED to RUNNABLE owns it, waits for the lock once, so that its
+//! registers are saved, and queues it.
 //!
 //! **Ticks.** A timer tick comes only while another task waits for the CPU; otherwise the CPU runs undisturbed or halts.
 #![allow(unsafe_code)]
@@ -19,7 +19,7 @@ use lock_api::RawMutex as _;
 
 use super::class::{Class, ROUND_ROBIN_SLICE};
 use super::run_queue::{RunQueue, weighted};
-use super::{DEAD, KernelStack, RUNNABLE, SLEEPING, Task, Work, loaded, placement};
+use super::{DEAD, KernelStack, PARKED, RUNNABLE, SLEEPING, Task, Work, loaded, placement};
 use crate::arch::registers::{disable_interrupts, enable_interrupts, enable_interrupts_and_halt, interrupts_enabled};
 use crate::arch::switch::switch_stack;
 use crate::cpu::{self, Aligned, CpuSet, MAX_CPUS, PerCpu};
@@ -110,6 +110,7 @@ pub(crate) fn run_idle() -> ! {
             continue;
         }
         if current_task().pending_work().is_empty() {
+            placement::set_idle(true);
             enable_interrupts_and_halt();
         } else {
             current_task().work.store(0, Ordering::SeqCst);
@@ -201,7 +202,7 @@ fn schedule_with(leaving: Leaving) -> bool {
     account(current, now);
     let is_idle = ptr::eq(schedule.current, schedule.idle);
 
-    let state = current.state.load(Ordering::SeqCst);
+    let state = park(current);
     let allowed = placement::allowed(current).contains(cpu::index());
     let stays = state == RUNNABLE && allowed && !is_idle;
     if stays {
@@ -232,6 +233,14 @@ fn schedule_with(leaving: Leaving) -> bool {
     placement::set_idle(ptr::eq(next_pointer, schedule.idle));
     change_to(current, next);
     true
+}
+
+/// Lets a task that is on its way to sleep have its wish, unless it has been woken meanwhile. Returns its state.
+fn park(task: &Task) -> u8 {
+    match task.state.compare_exchange(SLEEPING, PARKED, Ordering::SeqCst, Ordering::SeqCst) {
+        Ok(_) => PARKED,
+        Err(state) => state,
+    }
 }
 
 /// Changes address space, registers and stack. Returns when `current` is continued, perhaps on another CPU.
@@ -375,13 +384,11 @@ fn pull() -> bool {
     true
 }
 
-/// Queues a task that `Task::wake` has just made runnable.
+/// Queues a task that `Task::wake` has just taken from its sleep.
 pub(super) fn woken(task: &Task) {
-    let still_running = ptr::eq(SCHEDULES.of(task.cpu()).lock().current, task);
-    // If it is running, it is on its way to sleep, and will see that it is runnable again.
-    if !still_running {
-        place(task.arc());
-    }
+    // Its CPU may still be saving its registers.
+    drop(SCHEDULES.of(task.cpu()).lock());
+    place(task.arc());
 }
 
 /// Queues a task that nobody else can reach, where it had better run.
@@ -405,6 +412,7 @@ enum How {
 fn enqueue(task: Arc<Task>, to: usize, how: How) {
     let mut schedule = SCHEDULES.of(to).lock();
     task.cpu.store(to as u32, Ordering::Relaxed);
+    placement::claim(to);
     let urgent = match how {
         How::Woke => {
             schedule.queue.join(task.clone());
@@ -487,7 +495,7 @@ pub(super) fn enforce_affinity(task: &Task) {
             place(task);
             return;
         }
-        if task.state.load(Ordering::SeqCst) != RUNNABLE {
+        if task.state.load(Ordering::SeqCst) == PARKED {
             return; // asleep: placed by the new affinity when it wakes
         }
         drop(schedule);
