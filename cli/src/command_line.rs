@@ -50,12 +50,7 @@ pub(crate) struct Run {
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// The program, as a path or a name in PATH, and its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "PROGRAM"
-    )]
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
 }
 

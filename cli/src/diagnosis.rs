@@ -26,26 +26,16 @@ pub(crate) fn examine(monitor: &mut Monitor, cpus: u32, names: Names) -> String 
         };
         let instruction = register(&registers, "RIP").unwrap_or(0);
         let halted = registers.contains("HLT=1");
-        let place = name(instruction, names)
-            .map(|name| format!(" ({name})"))
-            .unwrap_or_default();
+        let place = name(instruction, names).map(|name| format!(" ({name})")).unwrap_or_default();
         let doing = if halted { "halted" } else { "running" };
         let _ = writeln!(text, "CPU {cpu}, {doing} at {instruction:#018x}{place}");
         if !halted {
-            let general = registers
-                .lines()
-                .filter(|line| line.starts_with('R') || line.starts_with("CR"));
+            let general = registers.lines().filter(|line| line.starts_with('R') || line.starts_with("CR"));
             for line in general {
                 let _ = writeln!(text, "    {line}");
             }
         }
-        backtrace(
-            monitor,
-            cpu,
-            register(&registers, "RBP").unwrap_or(0),
-            names,
-            &mut text,
-        );
+        backtrace(monitor, cpu, register(&registers, "RBP").unwrap_or(0), names, &mut text);
     }
     text
 }
@@ -64,9 +54,7 @@ fn backtrace(monitor: &mut Monitor, cpu: usize, mut frame: u64, names: Names, te
         if return_address < KERNEL_HALF {
             return;
         }
-        let place = name(return_address, names)
-            .map(|name| format!(" ({name})"))
-            .unwrap_or_default();
+        let place = name(return_address, names).map(|name| format!(" ({name})")).unwrap_or_default();
         let _ = writeln!(text, "    called from {return_address:#018x}{place}");
         if next <= frame {
             return;
@@ -76,19 +64,13 @@ fn backtrace(monitor: &mut Monitor, cpu: usize, mut frame: u64, names: Names, te
 }
 
 fn name(address: u64, names: Names) -> Option<String> {
-    if address >= KERNEL_HALF {
-        names.kernel.name(address)
-    } else {
-        names.program.name(address)
-    }
+    if address >= KERNEL_HALF { names.kernel.name(address) } else { names.program.name(address) }
 }
 
 /// The value of `NAME=hexadecimal` in QEMU's register dump.
 fn register(dump: &str, name: &str) -> Option<u64> {
     let start = dump.find(&format!("{name}="))? + name.len() + 1;
-    let digits = dump[start..]
-        .split(|character: char| !character.is_ascii_hexdigit())
-        .next()?;
+    let digits = dump[start..].split(|character: char| !character.is_ascii_hexdigit()).next()?;
     u64::from_str_radix(digits, 16).ok()
 }
 

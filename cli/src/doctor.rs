@@ -34,10 +34,8 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         table.add_row([finding.what, found, &remedy]);
     }
     println!("{}", tables::lines(&table));
-    let missing = findings
-        .iter()
-        .filter(|finding| finding.need == Need::Required && finding.found.is_err())
-        .count();
+    let missing =
+        findings.iter().filter(|finding| finding.need == Need::Required && finding.found.is_err()).count();
     println!();
     if missing == 0 {
         println!("Ready: ./ceasefire run -- PROGRAM runs a program.");
@@ -55,60 +53,22 @@ fn findings() -> Vec<Finding> {
         found: answer(program, argument).ok_or(remedy),
     };
     let mut findings = vec![
-        tool(
-            "Rust compiler",
-            Required,
-            "rustc",
-            "--version",
-            "apt-get install rustc-web, or rustup",
-        ),
-        tool(
-            "cargo",
-            Required,
-            "cargo",
-            "--version",
-            "apt-get install cargo-web, or rustup",
-        ),
-        Finding {
-            what: "kernel's target",
-            need: Required,
-            found: kernel_target(),
-        },
-        tool(
-            "C compiler",
-            Required,
-            "cc",
-            "--version",
-            "apt-get install gcc libc6-dev",
-        ),
+        tool("Rust compiler", Required, "rustc", "--version", "apt-get install rustc-web, or rustup"),
+        tool("cargo", Required, "cargo", "--version", "apt-get install cargo-web, or rustup"),
+        Finding { what: "kernel's target", need: Required, found: kernel_target() },
+        tool("C compiler", Required, "cc", "--version", "apt-get install gcc libc6-dev"),
         Finding {
             what: "emulator",
             need: Required,
             found: qemu::version().ok_or("apt-get install qemu-system-x86"),
         },
-        tool(
-            "musl C compiler",
-            ForSomeTests,
-            "musl-gcc",
-            "--version",
-            "apt-get install musl-tools",
-        ),
+        tool("musl C compiler", ForSomeTests, "musl-gcc", "--version", "apt-get install musl-tools"),
         tool("Go", ForSomeTests, "go", "version", "apt-get install golang-go"),
-        tool(
-            "BusyBox",
-            ForSomeTests,
-            "/bin/busybox",
-            "--help",
-            "apt-get install busybox-static",
-        ),
+        tool("BusyBox", ForSomeTests, "/bin/busybox", "--help", "apt-get install busybox-static"),
     ];
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let advice = format!("{cores} (guests with more CPUs take turns on one, unless --mode parallel)");
-    findings.push(Finding {
-        what: "host cores",
-        need: Required,
-        found: Ok(advice),
-    });
+    findings.push(Finding { what: "host cores", need: Required, found: Ok(advice) });
     findings
 }
 
@@ -120,24 +80,14 @@ fn kernel_target() -> Result<String, &'static str> {
         CoreLibrary::Packaged if libraries.join(project::KERNEL_TARGET).is_dir() => {
             Ok(project::KERNEL_TARGET.into())
         }
-        CoreLibrary::FromSource => Ok(format!(
-            "{}, core library built from source",
-            project::KERNEL_TARGET
-        )),
+        CoreLibrary::FromSource => Ok(format!("{}, core library built from source", project::KERNEL_TARGET)),
         CoreLibrary::Packaged => Err(REMEDY),
     }
 }
 
 /// The first line that a program answers.
 fn answer(program: &str, argument: &str) -> Option<String> {
-    let output = Command::new(program)
-        .arg(argument)
-        .current_dir(project::root())
-        .output()
-        .ok()?;
+    let output = Command::new(program).arg(argument).current_dir(project::root()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    output
-        .status
-        .success()
-        .then(|| text.lines().next().unwrap_or_default().to_owned())
+    output.status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
 }

@@ -45,10 +45,7 @@ impl Initramfs {
     /// A sentence when a file and a directory claim the same path, or the file is too large for the format (4 GiB).
     pub(crate) fn file(&mut self, path: &[u8], mode: u32, content: Vec<u8>) -> Result<(), String> {
         if u32::try_from(content.len()).is_err() {
-            return Err(format!(
-                "{} is larger than 4 GiB, which the guest cannot be given",
-                show(path)
-            ));
+            return Err(format!("{} is larger than 4 GiB, which the guest cannot be given", show(path)));
         }
         self.insert(path, Node::File { mode, content })
     }
@@ -58,12 +55,7 @@ impl Initramfs {
     /// # Errors
     /// As [`Initramfs::file`].
     pub(crate) fn link(&mut self, path: &[u8], target: &[u8]) -> Result<(), String> {
-        self.insert(
-            path,
-            Node::Link {
-                target: target.to_vec(),
-            },
-        )
+        self.insert(path, Node::Link { target: target.to_vec() })
     }
 
     pub(crate) fn contains(&self, path: &[u8]) -> bool {
@@ -74,11 +66,7 @@ impl Initramfs {
         let path = trim(path);
         for (index, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
             let parent = path[..index].to_vec();
-            match self
-                .nodes
-                .entry(parent)
-                .or_insert(Node::Directory { mode: 0o755 })
-            {
+            match self.nodes.entry(parent).or_insert(Node::Directory { mode: 0o755 }) {
                 Node::Directory { .. } => {}
                 _ => {
                     return Err(format!(
@@ -128,23 +116,8 @@ fn write_entry(
 ) -> io::Result<()> {
     const HEADER: usize = 110;
     let time = if inode == 0 { 0 } else { TIME };
-    write!(
-        out,
-        "070701{inode:08x}{mode:08x}{:08x}{:08x}{links:08x}{time:08x}{:08x}",
-        0,
-        0,
-        content.len()
-    )?;
-    write!(
-        out,
-        "{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}",
-        0,
-        0,
-        0,
-        0,
-        name.len() + 1,
-        0
-    )?;
+    write!(out, "070701{inode:08x}{mode:08x}{:08x}{:08x}{links:08x}{time:08x}{:08x}", 0, 0, content.len())?;
+    write!(out, "{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}", 0, 0, 0, 0, name.len() + 1, 0)?;
     out.write_all(name)?;
     out.write_all(&[0])?;
     pad(out, HEADER + name.len() + 1)?;
@@ -179,17 +152,10 @@ mod tests {
         let mut bytes = Vec::new();
         archive.write_to(&mut bytes).unwrap();
         let text = String::from_utf8_lossy(&bytes);
-        let positions: Vec<_> = [
-            "bin\0",
-            "tmp\0",
-            "usr\0",
-            "usr/bin\0",
-            "usr/bin/true\0",
-            "TRAILER!!!",
-        ]
-        .iter()
-        .map(|name| text.find(name).unwrap())
-        .collect();
+        let positions: Vec<_> = ["bin\0", "tmp\0", "usr\0", "usr/bin\0", "usr/bin/true\0", "TRAILER!!!"]
+            .iter()
+            .map(|name| text.find(name).unwrap())
+            .collect();
         assert!(positions.is_sorted(), "{positions:?}");
         assert_eq!(bytes.len() % 4, 0);
     }

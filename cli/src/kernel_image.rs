@@ -26,16 +26,11 @@ impl KernelImage {
     pub(crate) fn build() -> Result<Self, Failure> {
         let mut cargo = project::cargo_for_kernel("build");
         cargo.args(["--release", "--message-format=json-render-diagnostics"]);
-        let built = cargo
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| Failure::host("start cargo", error))?;
+        let built =
+            cargo.stdin(Stdio::null()).output().map_err(|error| Failure::host("start cargo", error))?;
         if !built.status.success() {
             let messages = String::from_utf8_lossy(&built.stderr);
-            return Err(Failure::host(
-                "build the kernel",
-                format!("cargo says:\n{}", messages.trim_end()),
-            ));
+            return Err(Failure::host("build the kernel", format!("cargo says:\n{}", messages.trim_end())));
         }
         let path = executable(&built.stdout)
             .ok_or_else(|| Failure::host("find the built kernel", "cargo did not say where it is"))?;
@@ -57,11 +52,7 @@ impl KernelImage {
         };
         let (folder, path) =
             keep().map_err(|error: std::io::Error| Failure::host("copy the kernel", error))?;
-        Ok(KernelImage {
-            path,
-            symbols: Symbols::of(&content),
-            _folder: folder,
-        })
+        Ok(KernelImage { path, symbols: Symbols::of(&content), _folder: folder })
     }
 }
 
@@ -93,17 +84,12 @@ impl Symbols {
         let Ok(file) = object::File::parse(content) else {
             return Self::default();
         };
-        let named = file
-            .symbols()
-            .filter(|symbol| symbol.address() != 0 && symbol.kind() != SymbolKind::Section);
+        let named =
+            file.symbols().filter(|symbol| symbol.address() != 0 && symbol.kind() != SymbolKind::Section);
         let mut functions: Vec<_> = named
             .filter_map(|symbol| {
                 let name = format!("{:#}", rustc_demangle::demangle(symbol.name().ok()?));
-                (!name.is_empty()).then_some(Function {
-                    start: symbol.address(),
-                    size: symbol.size(),
-                    name,
-                })
+                (!name.is_empty()).then_some(Function { start: symbol.address(), size: symbol.size(), name })
             })
             .collect();
         functions.sort_by_key(|function| function.start);
@@ -112,9 +98,7 @@ impl Symbols {
 
     /// `name+0xoffset` of the function around `address`.
     pub(crate) fn name(&self, address: u64) -> Option<String> {
-        let after = self
-            .functions
-            .partition_point(|function| function.start <= address);
+        let after = self.functions.partition_point(|function| function.start <= address);
         let function = self.functions[..after].last()?;
         let offset = address - function.start;
         // A label in assembly has no size: it names what follows, for at most a page.
@@ -128,15 +112,11 @@ impl Symbols {
         let mut rest = text;
         while let Some(position) = rest.find("0x") {
             let digits_start = position + 2;
-            let digits = rest[digits_start..]
-                .bytes()
-                .take_while(u8::is_ascii_hexdigit)
-                .count();
+            let digits = rest[digits_start..].bytes().take_while(u8::is_ascii_hexdigit).count();
             let end = digits_start + digits;
             result.push_str(&rest[..end]);
-            if let Some(name) = u64::from_str_radix(&rest[digits_start..end], 16)
-                .ok()
-                .and_then(|address| self.name(address))
+            if let Some(name) =
+                u64::from_str_radix(&rest[digits_start..end], 16).ok().and_then(|address| self.name(address))
             {
                 result.push_str(&format!(" ({name})"));
             }
@@ -152,14 +132,8 @@ mod tests {
     use super::*;
 
     fn two_functions() -> Symbols {
-        let function = |start, size, name: &str| Function {
-            start,
-            size,
-            name: name.into(),
-        };
-        Symbols {
-            functions: vec![function(0x1000, 0x20, "first"), function(0x2000, 0, "label")],
-        }
+        let function = |start, size, name: &str| Function { start, size, name: name.into() };
+        Symbols { functions: vec![function(0x1000, 0x20, "first"), function(0x2000, 0, "label")] }
     }
 
     #[test]
@@ -174,9 +148,6 @@ mod tests {
     #[test]
     fn a_backtrace_is_annotated_in_place() {
         let text = "panic\n  at 0x1004\n  at 0x9999 0x";
-        assert_eq!(
-            two_functions().annotate(text),
-            "panic\n  at 0x1004 (first+0x4)\n  at 0x9999 0x"
-        );
+        assert_eq!(two_functions().annotate(text), "panic\n  at 0x1004 (first+0x4)\n  at 0x9999 0x");
     }
 }

@@ -70,10 +70,7 @@ impl LinuxKernel {
     /// A usage failure when it cannot be read.
     pub(crate) fn at(path: &Path) -> Result<Self, Failure> {
         Self::named(path, path.display().to_string()).map_err(|error| {
-            Failure::usage(format!(
-                "cannot read the Linux kernel {}: {error}",
-                path.display()
-            ))
+            Failure::usage(format!("cannot read the Linux kernel {}: {error}", path.display()))
         })
     }
 
@@ -95,15 +92,11 @@ fn cached(cache: &Path) -> Result<Option<LinuxKernel>, Failure> {
         paths.sort();
         paths
     };
-    let is_image = |path: &PathBuf| {
-        path.file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"))
-    };
+    let is_image =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"));
     for package in sorted(cache).into_iter().rev() {
         let image = sorted(&package.join("boot")).into_iter().rfind(is_image);
-        let name = package
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned());
+        let name = package.file_name().map(|name| name.to_string_lossy().into_owned());
         if let (Some(image), Some(name)) = (image, name) {
             return LinuxKernel::named(&image, name)
                 .map(Some)
@@ -117,10 +110,7 @@ fn cached(cache: &Path) -> Result<Option<LinuxKernel>, Failure> {
 fn fetch(cache: &Path) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::host("fill .cache/linux", error);
     fs::create_dir_all(cache).map_err(failed)?;
-    let folder = tempfile::Builder::new()
-        .prefix(".fetching-")
-        .tempdir_in(cache)
-        .map_err(failed)?;
+    let folder = tempfile::Builder::new().prefix(".fetching-").tempdir_in(cache).map_err(failed)?;
     let depends = answer("apt-cache", &["depends", "--important", NEWEST], folder.path())?;
     let package = depends
         .lines()
@@ -165,9 +155,7 @@ fn answer(name: &str, arguments: &[&str], folder: &Path) -> Result<String, Failu
 /// `ceasefire linux`: the program on Linux, with what its kernel counts.
 pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
     if !options.guest.without.is_empty() {
-        return Err(Failure::usage(
-            "Linux has none of our mechanisms that --without could switch off",
-        ));
+        return Err(Failure::usage("Linux has none of our mechanisms that --without could switch off"));
     }
     let (mut order, _) = run::order(options)?;
     if matches!(order.mode, Mode::Deterministic { .. }) && order.cpus > 1 {
@@ -200,16 +188,9 @@ pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
 /// # Errors
 /// A host failure when the first program does not build.
 pub(crate) fn prepare_for_linux(order: &mut Order) -> Result<(), Failure> {
-    let init = Workload::find("linux-init").unwrap_or_else(|| {
-        Err(Failure::host(
-            "find workloads/linux-init",
-            "it is not in this tree",
-        ))
-    })?;
-    order.companions.push(Companion {
-        host: init.build()?,
-        guest: INIT.into(),
-    });
+    let init = Workload::find("linux-init")
+        .unwrap_or_else(|| Err(Failure::host("find workloads/linux-init", "it is not in this tree")))?;
+    order.companions.push(Companion { host: init.build()?, guest: INIT.into() });
     order.kernel_words.push(ARGUMENTS.into());
     Ok(())
 }
@@ -228,12 +209,7 @@ fn summary(report: &Report, kernel: &LinuxKernel) -> String {
         };
         table.add_row([&row.name, &row.total().to_string(), &by_cpu.join(" "), meaning]);
     }
-    format!(
-        "\n{} (sha256 {})\n\n{}\n",
-        kernel.name,
-        &kernel.hash[..16],
-        tables::lines(&table)
-    )
+    format!("\n{} (sha256 {})\n\n{}\n", kernel.name, &kernel.hash[..16], tables::lines(&table))
 }
 
 #[cfg(test)]

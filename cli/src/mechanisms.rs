@@ -15,10 +15,7 @@ pub(crate) fn parse(given: &[String]) -> Result<Vec<&'static str>, Failure> {
     if given.iter().any(|name| name == "help") {
         return Err(Failure::usage(list()));
     }
-    if let Some(unknown) = given
-        .iter()
-        .find(|name| *name != ALL && Mechanism::from_name(name).is_none())
-    {
+    if let Some(unknown) = given.iter().find(|name| *name != ALL && Mechanism::from_name(name).is_none()) {
         let names: Vec<_> = Mechanism::ALL.iter().map(|mechanism| mechanism.name()).collect();
         return Err(Failure::usage(format!(
             "there is no mechanism '{unknown}'; there are {} and {ALL} for all of them ('--without help' explains them)",
@@ -37,11 +34,7 @@ pub(crate) fn parse(given: &[String]) -> Result<Vec<&'static str>, Failure> {
 fn list() -> String {
     let mut text = String::from("mechanisms that --without can switch off:");
     for mechanism in Mechanism::ALL {
-        text.push_str(&format!(
-            "\n  {:12} {}",
-            mechanism.name(),
-            mechanism.explanation()
-        ));
+        text.push_str(&format!("\n  {:12} {}", mechanism.name(), mechanism.explanation()));
     }
     text.push_str(&format!("\n  {ALL:12} all of them"));
     text
@@ -68,12 +61,6 @@ mod tests {
         assert_eq!(failure.status(), 2);
         let sentence = failure.sentence().unwrap();
         assert!(sentence.contains("'eager'") && sentence.contains("promotion") && !sentence.contains('\n'));
-        assert!(
-            names(&["help"])
-                .unwrap_err()
-                .sentence()
-                .unwrap()
-                .contains("\n  ranged")
-        );
+        assert!(names(&["help"]).unwrap_err().sentence().unwrap().contains("\n  ranged"));
     }
 }

@@ -32,10 +32,7 @@ impl Monitor {
         let reader = connection.try_clone()?;
         let (sender, answers) = channel();
         std::thread::spawn(move || read(reader, &sender, reset));
-        let mut monitor = Monitor {
-            writer: connection,
-            answers,
-        };
+        let mut monitor = Monitor { writer: connection, answers };
         // The answer is left for the first question to skip: QEMU may not be up yet.
         monitor.send(&json!({"execute": "qmp_capabilities", "id": "hello"}))?;
         Ok(monitor)
@@ -48,8 +45,7 @@ impl Monitor {
     /// The answer of the human monitor to `line`, asked about the CPU `cpu`; `None` when QEMU does not answer.
     pub(crate) fn ask(&mut self, line: &str, cpu: usize) -> Option<String> {
         let arguments = json!({"command-line": line, "cpu-index": cpu});
-        self.send(&json!({"execute": "human-monitor-command", "arguments": arguments, "id": "ask"}))
-            .ok()?;
+        self.send(&json!({"execute": "human-monitor-command", "arguments": arguments, "id": "ask"})).ok()?;
         loop {
             match self.answers.recv_timeout(PATIENCE) {
                 Ok(answer) if answer.get("id") == Some(&json!("ask")) => {
@@ -74,10 +70,7 @@ fn read(connection: UnixStream, answers: &Sender<Value>, reset: impl FnOnce()) {
         let Ok(message) = serde_json::from_str::<Value>(&line) else {
             continue;
         };
-        if message
-            .get("event")
-            .is_some_and(|event| event == "SHUTDOWN" || event == "GUEST_PANICKED")
-        {
+        if message.get("event").is_some_and(|event| event == "SHUTDOWN" || event == "GUEST_PANICKED") {
             if let Some(reset) = reset.take() {
                 reset();
             }

@@ -19,10 +19,8 @@ use crate::session::{self, Names, Outcome, Streams};
 use crate::size::Memory;
 
 /// What the program finds in its environment unless the order says otherwise: nothing of the host's, so that runs repeat.
-const ENVIRONMENT: [&str; 2] = [
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME=/root",
-];
+const ENVIRONMENT: [&str; 2] =
+    ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"];
 
 /// What to run and where.
 #[derive(Clone, Debug)]
@@ -70,9 +68,7 @@ impl Order {
         let program = Program::open(&self.program, &self.place)?;
         let mut archive = program.pack(&self.arguments, &self.companions, &self.whole_environment()?)?;
         if let Some(input) = &self.packed_input {
-            archive
-                .file(orders::INPUT.as_bytes(), 0o400, input.clone())
-                .map_err(Failure::Usage)?;
+            archive.file(orders::INPUT.as_bytes(), 0o400, input.clone()).map_err(Failure::Usage)?;
         }
         program.check(&archive)?;
         let kernel = kernel()?;
@@ -92,23 +88,11 @@ impl Order {
             kernel_arguments: self.kernel_arguments(),
         };
         let symbols = Symbols::of(&program.content);
-        Ok(Prepared {
-            order: self,
-            guest,
-            kernel,
-            program: symbols,
-            _folder: folder,
-        })
+        Ok(Prepared { order: self, guest, kernel, program: symbols, _folder: folder })
     }
 
     fn whole_environment(&self) -> Result<Vec<OsString>, Failure> {
-        let name = |entry: &OsString| {
-            entry
-                .as_bytes()
-                .split(|byte| *byte == b'=')
-                .next()
-                .map(<[u8]>::to_vec)
-        };
+        let name = |entry: &OsString| entry.as_bytes().split(|byte| *byte == b'=').next().map(<[u8]>::to_vec);
         let mut entries: Vec<OsString> = ENVIRONMENT.iter().map(OsString::from).collect();
         for setting in &self.environment {
             match setting.as_bytes().iter().position(|byte| *byte == b'=') {
@@ -150,10 +134,7 @@ impl Prepared {
             &self.guest,
             streams,
             limit,
-            Names {
-                kernel: &self.kernel.symbols,
-                program: &self.program,
-            },
+            Names { kernel: &self.kernel.symbols, program: &self.program },
         )
     }
 }
@@ -192,11 +173,7 @@ mod tests {
     fn settings_replace_the_environment_by_name() {
         let with = |settings: &[&str]| {
             let environment = settings.iter().map(OsString::from).collect();
-            Order {
-                environment,
-                ..order()
-            }
-            .whole_environment()
+            Order { environment, ..order() }.whole_environment()
         };
         let entries = with(&["HOME=/x", "A=b=c"]).unwrap();
         assert!(entries.contains(&"HOME=/x".into()) && !entries.contains(&"HOME=/root".into()));
@@ -212,10 +189,7 @@ mod tests {
             kernel_words: vec!["selfcheck".into()],
             ..order()
         };
-        assert_eq!(
-            told.kernel_arguments(),
-            "without=lazy,gather deterministic seed=7 selfcheck"
-        );
+        assert_eq!(told.kernel_arguments(), "without=lazy,gather deterministic seed=7 selfcheck");
         assert_eq!(order().kernel_arguments(), "");
     }
 }

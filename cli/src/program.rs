@@ -45,34 +45,23 @@ impl Companion {
         })?;
         let guest = self.guest.as_os_str().as_bytes();
         if metadata.is_dir() {
-            archive
-                .directory(guest, metadata.permissions().mode() & 0o7777)
-                .map_err(Failure::Usage)?;
+            archive.directory(guest, metadata.permissions().mode() & 0o7777).map_err(Failure::Usage)?;
             let entries = fs::read_dir(&self.host).and_then(Iterator::collect::<Result<Vec<_>, _>>);
             for entry in
                 entries.map_err(|error| Failure::host(format!("read {}", self.host.display()), error))?
             {
                 let name = entry.file_name();
-                Companion {
-                    host: self.host.join(&name),
-                    guest: self.guest.join(&name),
-                }
-                .pack(archive)?;
+                Companion { host: self.host.join(&name), guest: self.guest.join(&name) }.pack(archive)?;
             }
             return Ok(());
         }
         if !metadata.is_file() {
-            return Err(Failure::usage(format!(
-                "cannot pack {}: not a file or folder",
-                self.host.display()
-            )));
+            return Err(Failure::usage(format!("cannot pack {}: not a file or folder", self.host.display())));
         }
         let content = fs::read(&self.host).map_err(|error| {
             Failure::usage(format!("cannot pack {}: {}", self.host.display(), reason(&error)))
         })?;
-        archive
-            .file(guest, metadata.permissions().mode() & 0o7777, content)
-            .map_err(Failure::Usage)
+        archive.file(guest, metadata.permissions().mode() & 0o7777, content).map_err(Failure::Usage)
     }
 }
 
@@ -105,11 +94,7 @@ impl Program {
             return refuse("it is not executable");
         }
         match fs::read(host) {
-            Ok(content) => Ok(Program {
-                host: host.into(),
-                guest: guest.into(),
-                content,
-            }),
+            Ok(content) => Ok(Program { host: host.into(), guest: guest.into(), content }),
             Err(error) => refuse(&reason(&error)),
         }
     }
@@ -155,51 +140,34 @@ impl Program {
         environment: &[OsString],
     ) -> Result<Initramfs, Failure> {
         let mut archive = Initramfs::new();
-        for (path, mode) in [
-            ("/tmp", 0o1777),
-            ("/dev", 0o755),
-            ("/proc", 0o555),
-            ("/sys", 0o555),
-            ("/root", 0o700),
-        ] {
+        for (path, mode) in
+            [("/tmp", 0o1777), ("/dev", 0o755), ("/proc", 0o555), ("/sys", 0o555), ("/root", 0o700)]
+        {
             archive.directory(path.as_bytes(), mode).map_err(Failure::Usage)?;
         }
         let accounts: [(&[u8], &[u8]); 2] = [
-            (
-                b"/etc/passwd",
-                b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
-            ),
+            (b"/etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
             (b"/etc/group", b"root:x:0:\nnogroup:x:65534:\n"),
         ];
         for (path, content) in accounts {
-            archive
-                .file(path, 0o644, content.to_vec())
-                .map_err(Failure::Usage)?;
+            archive.file(path, 0o644, content.to_vec()).map_err(Failure::Usage)?;
         }
         self.pack_applets(&mut archive)?;
         let guest = self.guest.as_os_str().as_bytes();
-        archive
-            .file(guest, 0o755, self.content.clone())
-            .map_err(Failure::Usage)?;
+        archive.file(guest, 0o755, self.content.clone()).map_err(Failure::Usage)?;
         for companion in companions {
             companion.pack(&mut archive)?;
         }
         let words = arguments.iter().map(|argument| argument.as_bytes());
         let arguments = std::iter::once(guest).chain(words).collect::<Vec<_>>().join(&0);
-        let environment = environment
-            .iter()
-            .map(|entry| entry.as_bytes())
-            .collect::<Vec<_>>()
-            .join(&0);
+        let environment = environment.iter().map(|entry| entry.as_bytes()).collect::<Vec<_>>().join(&0);
         let orders: [(&str, Vec<u8>); 3] = [
             (orders::ARGUMENTS, arguments),
             (orders::ENVIRONMENT, environment),
             (orders::DIRECTORY, b"/".to_vec()),
         ];
         for (path, content) in orders {
-            archive
-                .file(path.as_bytes(), 0o400, content)
-                .map_err(Failure::Usage)?;
+            archive.file(path.as_bytes(), 0o400, content).map_err(Failure::Usage)?;
         }
         Ok(archive)
     }
@@ -212,14 +180,8 @@ impl Program {
         let Ok(listing) = Command::new(&self.host).arg("--list-full").output() else {
             return Ok(());
         };
-        for applet in listing
-            .stdout
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty())
-        {
-            archive
-                .link(applet, self.guest.as_os_str().as_bytes())
-                .map_err(Failure::Usage)?;
+        for applet in listing.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            archive.link(applet, self.guest.as_os_str().as_bytes()).map_err(Failure::Usage)?;
         }
         Ok(())
     }
@@ -240,20 +202,15 @@ pub(crate) fn locate(name: &OsStr) -> Result<PathBuf, Failure> {
     let executable = |candidate: &PathBuf| {
         fs::metadata(candidate).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(executable)
-        .ok_or_else(|| {
-            let name = name.display();
-            let hint = if Path::new(name.to_string().as_str()).exists() {
-                format!(" (did you mean ./{name}?)")
-            } else {
-                String::new()
-            };
-            Failure::usage(format!(
-                "cannot run {name}: there is no such program in PATH{hint}"
-            ))
-        })
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(executable).ok_or_else(|| {
+        let name = name.display();
+        let hint = if Path::new(name.to_string().as_str()).exists() {
+            format!(" (did you mean ./{name}?)")
+        } else {
+            String::new()
+        };
+        Failure::usage(format!("cannot run {name}: there is no such program in PATH{hint}"))
+    })
 }
 
 /// Where a host path lies in the guest.
@@ -273,9 +230,7 @@ pub(crate) fn guest_path(path: &Path) -> PathBuf {
 
 fn script_interpreter(content: &[u8]) -> Option<PathBuf> {
     let line = content.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let interpreter = line
-        .split(|byte| byte.is_ascii_whitespace())
-        .find(|word| !word.is_empty())?;
+    let interpreter = line.split(|byte| byte.is_ascii_whitespace()).find(|word| !word.is_empty())?;
     Some(OsStr::from_bytes(interpreter).into())
 }
 
@@ -296,9 +251,7 @@ fn elf_interpreter(content: &[u8]) -> Result<Option<Vec<u8>>, String> {
     if ![ET_EXEC, ET_DYN].contains(&header.e_type(endian)) {
         return Err("it is an ELF file but not a program (an object file or a core dump)".into());
     }
-    let segments = header
-        .program_headers(endian, content)
-        .map_err(|_| "its program headers are damaged")?;
+    let segments = header.program_headers(endian, content).map_err(|_| "its program headers are damaged")?;
     if segments.is_empty() || header.e_entry(endian) == 0 {
         return Err("it is an ELF file but not a program (it has no entry point)".into());
     }
@@ -334,15 +287,9 @@ mod tests {
     #[test]
     fn a_companion_names_its_place_or_keeps_it() {
         let kept = Companion::parse(OsStr::new("data/x"));
-        assert_eq!(
-            (kept.host.as_path(), kept.guest.as_path()),
-            (Path::new("data/x"), Path::new("/data/x"))
-        );
+        assert_eq!((kept.host.as_path(), kept.guest.as_path()), (Path::new("data/x"), Path::new("/data/x")));
         let placed = Companion::parse(OsStr::new("data/x:/y"));
-        assert_eq!(
-            (placed.host.as_path(), placed.guest.as_path()),
-            (Path::new("data/x"), Path::new("/y"))
-        );
+        assert_eq!((placed.host.as_path(), placed.guest.as_path()), (Path::new("data/x"), Path::new("/y")));
     }
 
     #[test]

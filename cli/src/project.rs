@@ -38,7 +38,7 @@ pub(crate) fn target_folder() -> PathBuf {
 /// A cargo command in the project's root.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new("cargo");
-    command.current_dir(root());
+    command.current_dir(root()).env("CARGO_TERM_COLOR", "never");
     command
 }
 
@@ -47,14 +47,10 @@ pub(crate) fn cargo_for_kernel(verb: &str) -> Command {
     let mut command = cargo();
     command.args([verb, "--locked", "--package", "kernel", "--target", KERNEL_TARGET]);
     if CoreLibrary::chosen() == CoreLibrary::FromSource {
-        command.args([
-            "-Zbuild-std=core,alloc,compiler_builtins",
-            "-Zbuild-std-features=compiler-builtins-mem",
-        ]);
-        // Both for this command only: unstable flags of a stable compiler, and a linker, as Debian ships no rust-lld.
         command
-            .env("RUSTC_BOOTSTRAP", "1")
-            .env("CARGO_TARGET_X86_64_UNKNOWN_NONE_LINKER", "ld.lld");
+            .args(["-Zbuild-std=core,alloc,compiler_builtins", "-Zbuild-std-features=compiler-builtins-mem"]);
+        // Both for this command only: unstable flags of a stable compiler, and a linker, as Debian ships no rust-lld.
+        command.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_X86_64_UNKNOWN_NONE_LINKER", "ld.lld");
     }
     command
 }

@@ -167,12 +167,7 @@ impl Guest {
             // The firmware writes its own log to port 0x402 if that reads as 0xe9, the device's default.
             add(&format!("isa-debugcon,iobase={port:#x},chardev={name},readback=0"));
         }
-        for text in [
-            "-chardev",
-            "stdio,id=input,signal=off",
-            "-serial",
-            "chardev:input",
-        ] {
+        for text in ["-chardev", "stdio,id=input,signal=off", "-serial", "chardev:input"] {
             add(text);
         }
         add("-device");
@@ -202,28 +197,18 @@ impl Guest {
 
     fn launch(&self) -> io::Result<Running> {
         let (monitor, monitor_inside) = UnixStream::pair()?;
-        let mut inherited = vec![FdMapping {
-            parent_fd: monitor_inside.into(),
-            child_fd: MONITOR,
-        }];
+        let mut inherited = vec![FdMapping { parent_fd: monitor_inside.into(), child_fd: MONITOR }];
         let mut readers = Vec::new();
         for (descriptor, ..) in STREAMS {
             let (reader, writer) = pipe()?;
-            inherited.push(FdMapping {
-                parent_fd: OwnedFd::from(writer),
-                child_fd: descriptor,
-            });
+            inherited.push(FdMapping { parent_fd: OwnedFd::from(writer), child_fd: descriptor });
             readers.push(reader);
         }
         let Ok([kernel_log, output, errors, report]) = <[PipeReader; 4]>::try_from(readers) else {
             unreachable!("one reader was made for each of the four streams")
         };
         let mut command = emulator_command();
-        command
-            .args(self.arguments())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.args(self.arguments()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.fd_mappings(inherited).map_err(io::Error::other)?;
         let mut emulator = command.spawn()?;
         // Our copies of QEMU's ends go with the command; else its streams would never end.
@@ -231,16 +216,7 @@ impl Guest {
         let (Some(input), Some(ready)) = (emulator.stdin.take(), emulator.stdout.take()) else {
             unreachable!("both were asked for as pipes")
         };
-        Ok(Running {
-            emulator,
-            input,
-            ready,
-            monitor,
-            kernel_log,
-            output,
-            errors,
-            report,
-        })
+        Ok(Running { emulator, input, ready, monitor, kernel_log, output, errors, report })
     }
 }
 

@@ -132,10 +132,7 @@ impl ResultFile {
             return Err(refuse(format!("there is no folder {}", folder.display())));
         }
         let file = NamedTempFile::new_in(folder).map_err(|error| refuse(error.kind().to_string()))?;
-        Ok(ResultFile {
-            path: path.to_path_buf(),
-            file,
-        })
+        Ok(ResultFile { path: path.to_path_buf(), file })
     }
 
     /// Writes the records, and puts the file in its place.
@@ -167,8 +164,7 @@ impl ResultFile {
 
 fn set_readable(file: &NamedTempFile) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    file.as_file()
-        .set_permissions(std::fs::Permissions::from_mode(0o644))
+    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))
 }
 
 impl Machine {
@@ -185,10 +181,7 @@ impl Machine {
             memory_bytes: memory.and_then(|text| Some(text.split(' ').next()?.parse::<u64>().ok()? * 1024)),
             kernel: Some(read("/proc/sys/kernel/osrelease").trim().to_owned())
                 .filter(|text| !text.is_empty()),
-            load: read("/proc/loadavg")
-                .split(' ')
-                .next()
-                .and_then(|text| text.parse().ok()),
+            load: read("/proc/loadavg").split(' ').next().and_then(|text| text.parse().ok()),
         }
     }
 }
@@ -197,15 +190,8 @@ impl Machine {
 fn commit() -> Option<String> {
     let git = |arguments: &[&str]| {
         let mut command = std::process::Command::new("git");
-        let output = command
-            .args(arguments)
-            .current_dir(crate::project::root())
-            .output()
-            .ok()?;
-        output
-            .status
-            .success()
-            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        let output = command.args(arguments).current_dir(crate::project::root()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changed =
@@ -228,22 +214,13 @@ mod tests {
         let document: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         assert_eq!(document["schema"], SCHEMA);
-        assert_eq!(
-            std::fs::read_dir(folder.path()).unwrap().count(),
-            1,
-            "a temporary file was left behind"
-        );
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "a temporary file was left behind");
     }
 
     #[test]
     fn a_place_that_takes_no_file_is_refused_beforehand() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(ResultFile::create(folder.path()).unwrap_err().status(), 2);
-        assert_eq!(
-            ResultFile::create(&folder.path().join("no/such"))
-                .unwrap_err()
-                .status(),
-            2
-        );
+        assert_eq!(ResultFile::create(&folder.path().join("no/such")).unwrap_err().status(), 2);
     }
 }

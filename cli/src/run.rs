@@ -32,12 +32,8 @@ pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
         None => None,
     };
     let prepared = order.prepare(|| kernel(guest))?;
-    let streams = Streams {
-        input,
-        output: Box::new(io::stdout()),
-        errors: Box::new(io::stderr()),
-        kernel_log,
-    };
+    let streams =
+        Streams { input, output: Box::new(io::stdout()), errors: Box::new(io::stderr()), kernel_log };
     let outcome = prepared.run(streams, guest.timeout.0)?;
 
     if let Some(result) = result {
@@ -64,9 +60,7 @@ pub(crate) fn order(options: &Run) -> Result<(Order, Input), Failure> {
     let mode = mode(guest)?;
     let without = mechanisms::parse(&guest.without)?;
     let [name, arguments @ ..] = &options.program[..] else {
-        return Err(Failure::usage(
-            "no program to run was given: ./ceasefire run -- PROGRAM [ARGUMENTS]",
-        ));
+        return Err(Failure::usage("no program to run was given: ./ceasefire run -- PROGRAM [ARGUMENTS]"));
     };
     let (program, place) = find(name)?;
     let (input, packed_input) = input(mode)?;
@@ -127,9 +121,7 @@ fn mode(options: &GuestOptions) -> Result<Mode, Failure> {
         return Ok(Mode::Deterministic { seed: options.seed });
     }
     if options.seed.is_some() {
-        return Err(Failure::usage(
-            "--seed varies deterministic runs: add --deterministic",
-        ));
+        return Err(Failure::usage("--seed varies deterministic runs: add --deterministic"));
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(match options.mode {
@@ -166,12 +158,7 @@ fn title(name: &OsStr, order: &Order) -> String {
         Mode::Deterministic { seed: Some(seed) } => format!(" with seed {seed}"),
         _ => String::new(),
     };
-    format!(
-        "{} on {} {plural}, {} mode{seed}",
-        name.display(),
-        order.cpus,
-        order.mode.name()
-    )
+    format!("{} on {} {plural}, {} mode{seed}", name.display(), order.cpus, order.mode.name())
 }
 
 /// The status of a shell that had run the program.

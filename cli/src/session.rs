@@ -77,16 +77,8 @@ pub(crate) fn run(
     names: Names,
 ) -> Result<Outcome, Failure> {
     let started = Instant::now();
-    let Running {
-        mut emulator,
-        input,
-        ready,
-        monitor,
-        kernel_log,
-        output,
-        errors,
-        report,
-    } = guest.start()?;
+    let Running { mut emulator, input, ready, monitor, kernel_log, output, errors, report } =
+        guest.start()?;
     let (events, queue) = channel();
     let reset = events.clone();
     let mut monitor = Monitor::start(monitor, move || drop(reset.send(Event::GuestReset)))
@@ -95,22 +87,13 @@ pub(crate) fn run(
         .map_err(|error| Failure::host("listen for signals", error))?;
     let signals_handle = signals.handle();
     let signalled = events.clone();
-    spawn(move || {
-        signals
-            .forever()
-            .for_each(|signal| drop(signalled.send(Event::Signal(signal))))
-    });
+    spawn(move || signals.forever().for_each(|signal| drop(signalled.send(Event::Signal(signal)))));
 
     feed(input, ready, streams.input);
-    let carriers = [
-        carry(output, streams.output, events.clone()),
-        carry(errors, streams.errors, events.clone()),
-    ];
+    let carriers =
+        [carry(output, streams.output, events.clone()), carry(errors, streams.errors, events.clone())];
     let report = spawn(move || collect(report, None));
-    let complaints = emulator
-        .stderr
-        .take()
-        .map(|stream| spawn(move || collect(stream, None)));
+    let complaints = emulator.stderr.take().map(|stream| spawn(move || collect(stream, None)));
     let log = spawn(move || {
         let log = collect(kernel_log, streams.kernel_log);
         let _ = events.send(Event::EmulatorGone);
@@ -124,9 +107,7 @@ pub(crate) fn run(
     };
     // Already gone, or to be: a dead process cannot be killed twice.
     let _ = emulator.kill();
-    let status = emulator
-        .wait()
-        .map_err(|error| Failure::host("wait for the emulator", error))?;
+    let status = emulator.wait().map_err(|error| Failure::host("wait for the emulator", error))?;
     signals_handle.close();
     for carrier in carriers {
         let _ = carrier.join();
@@ -136,12 +117,7 @@ pub(crate) fn run(
     let complaints = complaints.map(joined).unwrap_or_default();
 
     let story = |sentence: String| {
-        Failure::Guest(diagnosis::describe(
-            &sentence,
-            &log,
-            state.as_deref(),
-            names.kernel,
-        ))
+        Failure::Guest(diagnosis::describe(&sentence, &log, state.as_deref(), names.kernel))
     };
     match ending {
         Ending::Signal(signal) => Err(Failure::Signal(signal)),
@@ -149,13 +125,11 @@ pub(crate) fn run(
         Ending::SinkClosed(error) => Err(Failure::host("write the program's output", error)),
         Ending::TimeOut => {
             let limit = limit.unwrap_or_default().as_secs_f64();
-            Err(story(format!(
-                "the program did not end within {limit} s (--timeout)"
-            )))
+            Err(story(format!("the program did not end within {limit} s (--timeout)")))
         }
-        Ending::Reset => Err(story(
-            "the guest reset its machine (an exception that its kernel could not handle)".into(),
-        )),
+        Ending::Reset => {
+            Err(story("the guest reset its machine (an exception that its kernel could not handle)".into()))
+        }
         Ending::EmulatorGone => match End::of(status) {
             End::Panicked => Err(story("the guest's kernel panicked".into())),
             End::Emulator(status) => {
@@ -166,11 +140,7 @@ pub(crate) fn run(
                 ))
             }
             End::Orderly => match parse(&report) {
-                Ok((report, raw_report)) => Ok(Outcome {
-                    report,
-                    raw_report,
-                    wall: started.elapsed(),
-                }),
+                Ok((report, raw_report)) => Ok(Outcome { report, raw_report, wall: started.elapsed() }),
                 Err(why) => Err(story(format!("the guest ended without a report ({why})"))),
             },
         },

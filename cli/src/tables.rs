@@ -23,20 +23,12 @@ pub(crate) fn plain(header: &[&str]) -> Table {
 
 /// The table without blanks at the ends of its lines.
 pub(crate) fn lines(table: &Table) -> String {
-    table
-        .lines()
-        .map(|line| line.trim_end().to_owned())
-        .collect::<Vec<_>>()
-        .join("\n")
+    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
 /// The ledger of a run: a title, tables, the sentence that sums it up.
 pub(crate) fn render(report: &Report, without: &[&str], title: &str) -> String {
-    let off = if without.is_empty() {
-        String::new()
-    } else {
-        format!(", without {}", without.join(", "))
-    };
+    let off = if without.is_empty() { String::new() } else { format!(", without {}", without.join(", ")) };
     let sections = [
         causes(report),
         explained(report, "received", "interrupts received", "CPUs"),
@@ -45,11 +37,7 @@ pub(crate) fn render(report: &Report, without: &[&str], title: &str) -> String {
         explained(report, "skipped", "avoided", "times"),
         by_cpu(report),
     ];
-    let tables: String = sections
-        .iter()
-        .flatten()
-        .map(|section| format!("\n{section}\n"))
-        .collect();
+    let tables: String = sections.iter().flatten().map(|section| format!("\n{section}\n")).collect();
     format!("\n{title}{off}\n{tables}\n{}\n", summary(report))
 }
 
@@ -85,31 +73,21 @@ fn by_cpu(report: &Report) -> Option<String> {
         ("user", "received", &["user"]),
         ("kernel", "received", &["kernel"]),
         ("idle", "received", &["idle"]),
-        (
-            "flushed all",
-            "executed",
-            &["local_full", "remote_full", "switch_full", "lazy_full"],
-        ),
+        ("flushed all", "executed", &["local_full", "remote_full", "switch_full", "lazy_full"]),
         ("pages", "executed", &["local_pages", "remote_pages"]),
         ("avoided", "skipped", &[]),
     ];
     if report.cpus < 2 {
         return None;
     }
-    let header: Vec<_> = ["by CPU"]
-        .into_iter()
-        .chain(COLUMNS.map(|(title, ..)| title))
-        .collect();
+    let header: Vec<_> = ["by CPU"].into_iter().chain(COLUMNS.map(|(title, ..)| title)).collect();
     let mut table = plain(&header);
     align_right(&mut table, &(1..header.len()).collect::<Vec<_>>());
     for cpu in 0..report.cpus as usize {
         let count = |(_, group, names): (&str, &str, &[&str])| -> String {
-            let rows = report
-                .group(group)
-                .filter(|row| names.is_empty() || names.contains(&row.name.as_str()));
-            rows.filter_map(|row| row.per_cpu.get(cpu))
-                .sum::<u64>()
-                .to_string()
+            let rows =
+                report.group(group).filter(|row| names.is_empty() || names.contains(&row.name.as_str()));
+            rows.filter_map(|row| row.per_cpu.get(cpu)).sum::<u64>().to_string()
         };
         table.add_row([format!("CPU {cpu}")].into_iter().chain(COLUMNS.map(count)));
     }
@@ -126,9 +104,7 @@ fn align_right(table: &mut Table, columns: &[usize]) {
 
 /// What the library says about a row; a kernel of another version may have rows that it does not know.
 fn explanation(group: &str, name: &str) -> &'static str {
-    Row::all()
-        .find(|row| row.names() == (group, name))
-        .map_or("", Row::explanation)
+    Row::all().find(|row| row.names() == (group, name)).map_or("", Row::explanation)
 }
 
 fn summary(report: &Report) -> String {
@@ -152,16 +128,12 @@ fn summary(report: &Report) -> String {
         Exit::Signal(signal) => format!(" Signal {signal} killed the program."),
     };
     let calls = report.unknown_system_calls.iter();
-    let unknown: Vec<_> = calls
-        .map(|call| format!("number {} ({} times)", call.number, call.calls))
-        .collect();
+    let unknown: Vec<_> =
+        calls.map(|call| format!("number {} ({} times)", call.number, call.calls)).collect();
     let unknown = if unknown.is_empty() {
         String::new()
     } else {
-        format!(
-            " It made system calls that this kernel does not have: {}.",
-            unknown.join(", ")
-        )
+        format!(" It made system calls that this kernel does not have: {}.", unknown.join(", "))
     };
     format!("{interrupts}{modes}{avoided}{exit}{unknown}")
 }
@@ -189,10 +161,7 @@ mod tests {
                 row("received", "user", &[0, 2]),
                 row("skipped", "promotion", &[5, 1]),
             ],
-            unknown_system_calls: vec![report::UnknownCall {
-                number: 425,
-                calls: 3,
-            }],
+            unknown_system_calls: vec![report::UnknownCall { number: 425, calls: 3 }],
             clock: report::Clock::default(),
             memory: report::Memory::default(),
         }
@@ -207,16 +176,10 @@ mod tests {
         assert!(text.contains(
             "2 interrupts were sent for coherence (2 met user code, 0 the kernel, 0 an idle CPU); 6 "
         ));
-        assert!(
-            text.contains("Signal 9 killed") && text.contains("number 425 (3 times)"),
-            "{text}"
-        );
+        assert!(text.contains("Signal 9 killed") && text.contains("number 425 (3 times)"), "{text}");
         let tables =
             causes(&sample()).unwrap() + &explained(&sample(), "skipped", "avoided", "times").unwrap();
-        assert!(
-            tables.lines().all(|line| line.len() <= usize::from(WIDTH)),
-            "{tables}"
-        );
+        assert!(tables.lines().all(|line| line.len() <= usize::from(WIDTH)), "{tables}");
     }
 
     #[test]

@@ -38,11 +38,7 @@ impl Workload {
         let job =
             job.and_then(|text| toml::from_str::<Job>(&text).map_err(|error| error.message().to_owned()));
         Some(match job {
-            Ok(job) => Ok(Workload {
-                name: name.into(),
-                folder,
-                build: job.build,
-            }),
+            Ok(job) => Ok(Workload { name: name.into(), folder, build: job.build }),
             Err(error) => Err(Failure::host(format!("read workloads/{name}/job.toml"), error)),
         })
     }
@@ -67,17 +63,11 @@ impl Workload {
         // Beside its place first: another run may be reading the older one.
         let unfinished = programs.join(format!("{}.{}", self.name, std::process::id()));
         let mut shell = Command::new("sh");
-        shell
-            .args(["-e", "-c", &self.build])
-            .current_dir(&self.folder)
-            .env("OUTPUT", &unfinished);
+        shell.args(["-e", "-c", &self.build]).current_dir(&self.folder).env("OUTPUT", &unfinished);
         let output = shell.output().map_err(|error| Failure::host(&attempt, error))?;
         if !output.status.success() {
             let messages = String::from_utf8_lossy(&output.stderr);
-            return Err(Failure::host(
-                attempt,
-                format!("its compiler says:\n{}", messages.trim_end()),
-            ));
+            return Err(Failure::host(attempt, format!("its compiler says:\n{}", messages.trim_end())));
         }
         fs::rename(&unfinished, &program).map_err(|error| Failure::host(&attempt, error))?;
         Ok(program)
@@ -92,11 +82,7 @@ fn newest(folder: &Path) -> SystemTime {
     let times = entries.filter_map(|entry| {
         let entry = entry.ok()?;
         let metadata = entry.metadata().ok()?;
-        if metadata.is_dir() {
-            Some(newest(&entry.path()))
-        } else {
-            metadata.modified().ok()
-        }
+        if metadata.is_dir() { Some(newest(&entry.path())) } else { metadata.modified().ok() }
     });
     times.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }

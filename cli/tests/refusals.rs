@@ -7,12 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 fn ceasefire(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ceasefire"));
-    command
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the command starts")
+    command.args(arguments).current_dir(folder).stdin(Stdio::null()).output().expect("the command starts")
 }
 
 /// A folder with files that are almost programs.
@@ -77,10 +72,7 @@ fn programs_that_cannot_run() {
         ("./endless", &["damaged"]),
         ("/dev/null", &["not a regular file"]),
         // This very test is dynamically linked.
-        (
-            "/proc/self/exe",
-            &["interpreter", "ld-linux-x86-64.so.2", "--file"],
-        ),
+        ("/proc/self/exe", &["interpreter", "ld-linux-x86-64.so.2", "--file"]),
     ] {
         assert_refused(folder.path(), &["run", "--", program], words);
     }
@@ -100,40 +92,21 @@ fn flags_that_make_no_sense() {
         (&["--machine", "pc", "x"], &["--machine", "q35", "microvm"]),
         (&["--without", "eager", "x"], &["eager", "lazy", "vanilla"]),
         (&["--seed", "1", "x"], &["--seed", "--deterministic"]),
-        (
-            &["--deterministic", "--mode", "single", "x"],
-            &["--deterministic", "--mode"],
-        ),
+        (&["--deterministic", "--mode", "single", "x"], &["--deterministic", "--mode"]),
         (&["--timeout", "10", "x"], &["--timeout", "90s"]),
         (&["--env", "NAME", "--", "/bin/busybox"], &["--env", "NAME=VALUE"]),
         (&["--file", "/no/such", "--", "/bin/busybox"], &["/no/such"]),
-        (
-            &["--file", "./plain:/bin", "--", "/bin/busybox"],
-            &["/bin", "file"],
-        ),
-        (
-            &["--json", "no/such/folder/x", "--", "/bin/busybox"],
-            &["no folder no/such/folder"],
-        ),
+        (&["--file", "./plain:/bin", "--", "/bin/busybox"], &["/bin", "file"]),
+        (&["--json", "no/such/folder/x", "--", "/bin/busybox"], &["no folder no/such/folder"]),
         (&["--json", "folder", "--", "/bin/busybox"], &["is a folder"]),
-        (
-            &["--kernel-log", "no/such/x", "--", "/bin/busybox"],
-            &["no/such/x"],
-        ),
-        (
-            &["--kernel-image", "no/such/x", "--", "/bin/busybox"],
-            &["no/such/x"],
-        ),
+        (&["--kernel-log", "no/such/x", "--", "/bin/busybox"], &["no/such/x"]),
+        (&["--kernel-image", "no/such/x", "--", "/bin/busybox"], &["no/such/x"]),
     ] {
         let arguments: Vec<_> = std::iter::once("run").chain(arguments.iter().copied()).collect();
         assert_refused(folder.path(), &arguments, words);
     }
     assert_refused(folder.path(), &["walk"], &["walk"]);
-    assert_refused(
-        folder.path(),
-        &["test", "surely-no-test-has-this-name"],
-        &["surely-no-test"],
-    );
+    assert_refused(folder.path(), &["test", "surely-no-test-has-this-name"], &["surely-no-test"]);
 }
 
 #[test]
@@ -151,9 +124,6 @@ fn the_mechanisms_are_explained_on_request() {
     let output = ceasefire(Path::new("/"), &["run", "--without", "help", "/bin/busybox"]);
     let message = String::from_utf8(output.stderr).unwrap();
     for name in ["lazy", "generations", "ranged", "promotion", "gather", "vanilla"] {
-        assert!(
-            message.lines().any(|line| line.trim_start().starts_with(name)),
-            "{message}"
-        );
+        assert!(message.lines().any(|line| line.trim_start().starts_with(name)), "{message}");
     }
 }

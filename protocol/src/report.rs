@@ -70,10 +70,7 @@ impl Report {
 
     /// A row's sum over all CPUs; 0 when there is no such row.
     pub fn total(&self, group: &str, name: &str) -> u64 {
-        self.group(group)
-            .filter(|row| row.name == name)
-            .map(Row::total)
-            .sum()
+        self.group(group).filter(|row| row.name == name).map(Row::total).sum()
     }
 }
 

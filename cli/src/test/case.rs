@@ -132,22 +132,13 @@ const KEYS: [&str; 23] = [
 
 fn parse(text: &str) -> Result<Vec<Case>, String> {
     let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
-    let tests = table
-        .get("test")
-        .and_then(toml::Value::as_array)
-        .into_iter()
-        .flatten();
-    for key in tests
-        .filter_map(toml::Value::as_table)
-        .flat_map(toml::Table::keys)
-    {
+    let tests = table.get("test").and_then(toml::Value::as_array).into_iter().flatten();
+    for key in tests.filter_map(toml::Value::as_table).flat_map(toml::Table::keys) {
         if !KEYS.contains(&key.as_str()) {
             return Err(format!("a test has the unknown key '{key}'"));
         }
     }
-    toml::from_str::<Document>(text)
-        .map(|document| document.test)
-        .map_err(|error| error.to_string())
+    toml::from_str::<Document>(text).map(|document| document.test).map_err(|error| error.to_string())
 }
 
 impl Case {
@@ -157,26 +148,14 @@ impl Case {
             ModeName::Parallel => vec![Mode::Parallel],
             ModeName::Single => vec![Mode::Single],
             ModeName::Deterministic if self.seeds.is_empty() => vec![Mode::Deterministic { seed: None }],
-            ModeName::Deterministic => self
-                .seeds
-                .iter()
-                .map(|&seed| Mode::Deterministic { seed: Some(seed) })
-                .collect(),
+            ModeName::Deterministic => {
+                self.seeds.iter().map(|&seed| Mode::Deterministic { seed: Some(seed) }).collect()
+            }
         };
-        let combinations = self
-            .cpus
-            .iter()
-            .flat_map(|&cpus| modes.iter().map(move |&mode| (cpus, mode)));
+        let combinations = self.cpus.iter().flat_map(|&cpus| modes.iter().map(move |&mode| (cpus, mode)));
         let boots =
             combinations.flat_map(|(cpus, mode)| (1..=self.repeat).map(move |turn| (cpus, mode, turn)));
-        boots
-            .map(|(cpus, mode, turn)| Boot {
-                case: self,
-                cpus,
-                mode,
-                turn,
-            })
-            .collect()
+        boots.map(|(cpus, mode, turn)| Boot { case: self, cpus, mode, turn }).collect()
     }
 }
 
@@ -187,24 +166,14 @@ impl Boot<'_> {
             Mode::Deterministic { seed: Some(seed) } => format!(", seed {seed}"),
             _ => String::new(),
         };
-        let turn = if self.case.repeat > 1 {
-            format!(", turn {}", self.turn)
-        } else {
-            String::new()
-        };
+        let turn = if self.case.repeat > 1 { format!(", turn {}", self.turn) } else { String::new() };
         let plural = if self.cpus == 1 { "CPU" } else { "CPUs" };
-        format!(
-            "{} [{} {plural}, {}{seed}{turn}]",
-            self.case.name,
-            self.cpus,
-            self.mode.name()
-        )
+        format!("{} [{} {plural}, {}{seed}{turn}]", self.case.name, self.cpus, self.mode.name())
     }
 
     /// A text of the test with `{cpus}` and `{others}` filled in.
     pub(super) fn fill(&self, text: &str) -> String {
-        text.replace("{cpus}", &self.cpus.to_string())
-            .replace("{others}", &(self.cpus - 1).to_string())
+        text.replace("{cpus}", &self.cpus.to_string()).replace("{others}", &(self.cpus - 1).to_string())
     }
 
     /// Host threads that it keeps busy.
@@ -222,16 +191,8 @@ mod tests {
         let cases = read().unwrap();
         assert!(!cases.is_empty());
         for case in &cases {
-            assert!(
-                case.workload.is_some() != case.program.is_some(),
-                "{}: workload or program",
-                case.name
-            );
-            assert!(
-                case.boots().iter().all(|boot| (1..=64).contains(&boot.cpus)),
-                "{}: cpus",
-                case.name
-            );
+            assert!(case.workload.is_some() != case.program.is_some(), "{}: workload or program", case.name);
+            assert!(case.boots().iter().all(|boot| (1..=64).contains(&boot.cpus)), "{}: cpus", case.name);
         }
         let mut names: Vec<_> = cases.iter().map(|case| &case.name).collect();
         names.sort();

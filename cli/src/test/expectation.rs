@@ -65,10 +65,7 @@ impl Expectation {
             Exit::Signal(signal) => 128u8.saturating_add(signal),
         };
         if !self.accepts(status) {
-            found.push(format!(
-                "it ended with status {status}, not {}",
-                self.wanted_exit()
-            ));
+            found.push(format!("it ended with status {status}, not {}", self.wanted_exit()));
         }
         for (patterns, wanted, text, name) in [
             (&self.output, true, observed.output, "standard output"),
@@ -84,11 +81,7 @@ impl Expectation {
                 }
             }
         }
-        found.extend(
-            self.ledger
-                .iter()
-                .filter_map(|rule| check_ledger(rule, observed.report).err()),
-        );
+        found.extend(self.ledger.iter().filter_map(|rule| check_ledger(rule, observed.report).err()));
         found
     }
 
@@ -111,9 +104,7 @@ impl Expectation {
 /// Whether a regular expression, in which ^ and $ match at lines, matches somewhere.
 pub(super) fn matches(pattern: &str, text: &str) -> Result<bool, String> {
     let regex = RegexBuilder::new(pattern).multi_line(true).build();
-    regex
-        .map(|regex| regex.is_match(text))
-        .map_err(|_| format!("'{pattern}' is no regular expression"))
+    regex.map(|regex| regex.is_match(text)).map_err(|_| format!("'{pattern}' is no regular expression"))
 }
 
 /// `ROW = VALUE`, `ROW <= VALUE` or `ROW >= VALUE`; a row is `group.name`, or `group` for the sum of its rows.
@@ -122,16 +113,9 @@ fn check_ledger(rule: &str, report: &Report) -> Result<(), String> {
     let [row, relation, value] = words[..] else {
         return Err(format!("'{rule}' is no rule for the ledger"));
     };
-    let value: u64 = value
-        .parse()
-        .map_err(|_| format!("'{value}' in '{rule}' is no number"))?;
-    let (group, name) = row
-        .split_once('.')
-        .map_or((row, None), |(group, name)| (group, Some(name)));
-    let mut rows = report
-        .group(group)
-        .filter(|row| name.is_none_or(|name| row.name == name))
-        .peekable();
+    let value: u64 = value.parse().map_err(|_| format!("'{value}' in '{rule}' is no number"))?;
+    let (group, name) = row.split_once('.').map_or((row, None), |(group, name)| (group, Some(name)));
+    let mut rows = report.group(group).filter(|row| name.is_none_or(|name| row.name == name)).peekable();
     if rows.peek().is_none() {
         return Err(format!("the ledger has no row {row}"));
     }
@@ -142,11 +126,7 @@ fn check_ledger(rule: &str, report: &Report) -> Result<(), String> {
         ">=" => actual >= value,
         _ => return Err(format!("'{relation}' in '{rule}' is no relation")),
     };
-    if holds {
-        Ok(())
-    } else {
-        Err(format!("the ledger has {row} {actual}, not {relation} {value}"))
-    }
+    if holds { Ok(()) } else { Err(format!("the ledger has {row} {actual}, not {relation} {value}")) }
 }
 
 #[cfg(test)]
@@ -178,11 +158,7 @@ mod tests {
 
     fn differences(text: &str) -> Vec<String> {
         let report = report();
-        expectation(text).differences(&Observed {
-            report: &report,
-            output: "one\ntwo\n",
-            errors: "",
-        })
+        expectation(text).differences(&Observed { report: &report, output: "one\ntwo\n", errors: "" })
     }
 
     #[test]
@@ -201,18 +177,9 @@ mod tests {
             ("expect_exit = 139\nexpect_stdout = ['^three$']", "nothing like"),
             ("expect_exit = 139\nreject_stdout = ['^two$']", "has '^two$'"),
             ("expect_exit = 139\nexpect_stderr = ['x']", "standard error"),
-            (
-                "expect_exit = 139\nexpect_stdout = ['(']",
-                "no regular expression",
-            ),
-            (
-                "expect_exit = 139\nexpect_ledger = ['sent.munmap = 8']",
-                "sent.munmap 7, not = 8",
-            ),
-            (
-                "expect_exit = 139\nexpect_ledger = ['sent.nothing = 0']",
-                "no row",
-            ),
+            ("expect_exit = 139\nexpect_stdout = ['(']", "no regular expression"),
+            ("expect_exit = 139\nexpect_ledger = ['sent.munmap = 8']", "sent.munmap 7, not = 8"),
+            ("expect_exit = 139\nexpect_ledger = ['sent.nothing = 0']", "no row"),
             ("expect_exit = 139\nexpect_ledger = ['sent.munmap 8']", "no rule"),
         ] {
             let found = differences(wanted);

@@ -42,13 +42,7 @@ fn run_some(
 ) -> Result<(), Failure> {
     let queue = Mutex::new(boots.iter());
     let results = Mutex::new((tally, Ok(())));
-    let next = || {
-        queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .next()
-            .copied()
-    };
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next().copied();
     std::thread::scope(|scope| {
         for _ in 0..side_by_side {
             scope.spawn(|| {
@@ -82,17 +76,9 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
             "{needed} is not installed (./ceasefire doctor says how to get it)"
         )));
     }
-    if boot
-        .case
-        .program
-        .as_deref()
-        .is_some_and(|program| !program.exists())
-    {
+    if boot.case.program.as_deref().is_some_and(|program| !program.exists()) {
         let program = boot.case.program.as_deref().unwrap_or(Path::new(""));
-        return Ok(Verdict::Skipped(format!(
-            "{} is not installed",
-            program.display()
-        )));
+        return Ok(Verdict::Skipped(format!("{} is not installed", program.display())));
     }
     let (output, errors) = (Capture::default(), Capture::default());
     let ended = order(boot).and_then(|order| {
@@ -116,11 +102,9 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
         (Err(failure), Some(pattern)) => failure_differences(&failure, pattern, &wanted),
         (Err(failure), None) => vec![failure.sentence().unwrap_or_default().to_owned()],
         (Ok(_), Some(pattern)) => vec![format!("it ended well instead of with '{pattern}'")],
-        (Ok(outcome), None) => wanted.differences(&Observed {
-            report: &outcome.report,
-            output: &output,
-            errors: &errors,
-        }),
+        (Ok(outcome), None) => {
+            wanted.differences(&Observed { report: &outcome.report, output: &output, errors: &errors })
+        }
     };
     if differences.is_empty() {
         return Ok(Verdict::Passed);
@@ -153,26 +137,15 @@ fn order(boot: &Boot) -> Result<Order, Failure> {
         (Some(name), None) => (build(name)?, Path::new("/").join(name)),
         (None, Some(path)) => (path.clone(), guest_path(path)),
         _ => {
-            return Err(Failure::usage(format!(
-                "{} has not exactly one of workload and program",
-                case.name
-            )));
+            return Err(Failure::usage(format!("{} has not exactly one of workload and program", case.name)));
         }
     };
     let suppress = case.suppress.iter().map(|cause| format!("suppress={cause}"));
     Ok(Order {
         program,
         place,
-        arguments: case
-            .args
-            .iter()
-            .map(|argument| boot.fill(argument).into())
-            .collect(),
-        companions: case
-            .files
-            .iter()
-            .map(|file| Companion::parse(OsStr::new(file)))
-            .collect(),
+        arguments: case.args.iter().map(|argument| boot.fill(argument).into()).collect(),
+        companions: case.files.iter().map(|file| Companion::parse(OsStr::new(file))).collect(),
         environment: Vec::new(),
         packed_input: matches!(boot.mode, Mode::Deterministic { .. })
             .then(|| case.stdin.clone().into_bytes()),
@@ -196,17 +169,13 @@ fn build(name: &str) -> Result<PathBuf, Failure> {
 }
 
 fn is_installed(program: &str) -> bool {
-    let shell = Command::new("sh")
-        .args(["-c", "command -v \"$0\" >/dev/null", program])
-        .status();
+    let shell = Command::new("sh").args(["-c", "command -v \"$0\" >/dev/null", program]).status();
     shell.is_ok_and(|status| status.success())
 }
 
 fn end_of(text: &str) -> &str {
     let start = text.len().saturating_sub(SHOWN);
-    let start = (start..text.len())
-        .find(|&index| text.is_char_boundary(index))
-        .unwrap_or(0);
+    let start = (start..text.len()).find(|&index| text.is_char_boundary(index)).unwrap_or(0);
     text[start..].trim_end()
 }
 
@@ -222,10 +191,7 @@ impl Capture {
 
 impl Write for Capture {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend_from_slice(bytes);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

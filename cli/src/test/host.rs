@@ -25,48 +25,13 @@ enum Kind {
 
 /// All steps, the quickest to fail first.
 pub(super) const STEPS: [Step; 7] = [
-    Step {
-        name: "format",
-        command: format,
-        kind: Kind::Whole,
-        slow: false,
-    },
-    Step {
-        name: "kernel build",
-        command: kernel_build,
-        kind: Kind::Whole,
-        slow: false,
-    },
-    Step {
-        name: "unit tests",
-        command: unit_tests,
-        kind: Kind::Harness,
-        slow: false,
-    },
-    Step {
-        name: "lints",
-        command: lints,
-        kind: Kind::Whole,
-        slow: true,
-    },
-    Step {
-        name: "kernel lints",
-        command: kernel_lints,
-        kind: Kind::Whole,
-        slow: true,
-    },
-    Step {
-        name: "loom models",
-        command: loom,
-        kind: Kind::Harness,
-        slow: true,
-    },
-    Step {
-        name: "shuttle models",
-        command: shuttle,
-        kind: Kind::Harness,
-        slow: true,
-    },
+    Step { name: "format", command: format, kind: Kind::Whole, slow: false },
+    Step { name: "kernel build", command: kernel_build, kind: Kind::Whole, slow: false },
+    Step { name: "unit tests", command: unit_tests, kind: Kind::Harness, slow: false },
+    Step { name: "lints", command: lints, kind: Kind::Whole, slow: true },
+    Step { name: "kernel lints", command: kernel_lints, kind: Kind::Whole, slow: true },
+    Step { name: "loom models", command: loom, kind: Kind::Harness, slow: true },
+    Step { name: "shuttle models", command: shuttle, kind: Kind::Harness, slow: true },
 ];
 
 fn format() -> Command {
@@ -118,15 +83,8 @@ fn cargo(arguments: &[&str]) -> Command {
 
 /// The models are `coherence` built with a checker in place of the real atomics: another build, so another target folder.
 fn model(checker: &str) -> Command {
-    let mut command = cargo(&[
-        "test",
-        "--locked",
-        "--quiet",
-        "--release",
-        "--package=coherence",
-        "--test",
-        checker,
-    ]);
+    let mut command =
+        cargo(&["test", "--locked", "--quiet", "--release", "--package=coherence", "--test", checker]);
     command.env("RUSTFLAGS", format!("--cfg {checker}"));
     command.env("CARGO_TARGET_DIR", project::target_folder().join(checker));
     command
@@ -140,21 +98,14 @@ pub(super) fn run(step: &Step, tally: &mut Tally) {
         Ok(output) => output,
         Err(error) => return tally.record(step.name, Verdict::Failed(error.to_string()), started.elapsed()),
     };
-    let (text, messages) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
+    let (text, messages) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let verdict = if output.status.success() {
         Verdict::Passed
     } else if messages.contains("no such command") || messages.contains("is not installed for the toolchain")
     {
         Verdict::Skipped("this toolchain does not have it".into())
     } else {
-        Verdict::Failed(
-            format!("{}\n{}", text.trim_end(), messages.trim_end())
-                .trim()
-                .to_owned(),
-        )
+        Verdict::Failed(format!("{}\n{}", text.trim_end(), messages.trim_end()).trim().to_owned())
     };
     let counts = harness_counts(&text);
     if step.kind == Kind::Whole || counts == (0, 0) {
@@ -172,9 +123,7 @@ pub(super) fn run(step: &Step, tally: &mut Tally) {
         // One entry with the whole output, and one for each further test, so that the counts are right.
         Verdict::Failed(why) => {
             let further = (1..failed).map(|_| (step.name.to_owned(), "see above".to_owned()));
-            std::iter::once((step.name.to_owned(), why))
-                .chain(further)
-                .collect()
+            std::iter::once((step.name.to_owned(), why)).chain(further).collect()
         }
         _ => Vec::new(),
     };
@@ -183,17 +132,11 @@ pub(super) fn run(step: &Step, tally: &mut Tally) {
 
 /// Passed and failed tests in what Rust's test harness printed: one line `test result: ok. 5 passed; 0 failed; …` for each binary.
 fn harness_counts(text: &str) -> (usize, usize) {
-    let results = text
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("test result: "));
+    let results = text.lines().filter_map(|line| line.trim().strip_prefix("test result: "));
     results.fold((0, 0), |(passed, failed), line| {
         let count = |word: &str| -> usize {
             let before = line.split(word).next().unwrap_or_default();
-            before
-                .split_whitespace()
-                .last()
-                .and_then(|number| number.parse().ok())
-                .unwrap_or(0)
+            before.split_whitespace().last().and_then(|number| number.parse().ok()).unwrap_or(0)
         };
         (passed + count(" passed"), failed + count(" failed"))
     })

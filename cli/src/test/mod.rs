@@ -23,18 +23,10 @@ pub(crate) fn run(options: &Test) -> Result<ExitCode, Failure> {
         (_, true) => Tier::Deep,
         _ => Tier::Full,
     };
-    let chosen = |name: &str| {
-        options
-            .filter
-            .as_deref()
-            .is_none_or(|filter| name.contains(filter))
-    };
+    let chosen = |name: &str| options.filter.as_deref().is_none_or(|filter| name.contains(filter));
     let started = Instant::now();
     let mut tally = Tally::default();
-    for step in host::STEPS
-        .iter()
-        .filter(|step| chosen(step.name) && (tier > Tier::Quick || !step.slow))
-    {
+    for step in host::STEPS.iter().filter(|step| chosen(step.name) && (tier > Tier::Quick || !step.slow)) {
         host::run(step, &mut tally);
     }
     let cases = case::read()?;
@@ -49,26 +41,16 @@ pub(crate) fn run(options: &Test) -> Result<ExitCode, Failure> {
             Ok(kernel) => ended = guest::run_all(&boots, &Arc::new(kernel), &mut tally),
             Err(failure) => {
                 let why = failure.sentence().unwrap_or_default().to_owned();
-                tally.record(
-                    "kernel for the tests inside the guest",
-                    Verdict::Failed(why),
-                    Duration::ZERO,
-                );
+                tally.record("kernel for the tests inside the guest", Verdict::Failed(why), Duration::ZERO);
             }
         }
     }
     if tally.is_empty() && ended.is_ok() {
         let filter = options.filter.as_deref().unwrap_or_default();
-        return Err(Failure::usage(format!(
-            "no test of this selection has '{filter}' in its name"
-        )));
+        return Err(Failure::usage(format!("no test of this selection has '{filter}' in its name")));
     }
     eprintln!("{:.0} s", started.elapsed().as_secs_f64());
     println!("{}", tally.summary());
     ended?;
-    Ok(if tally.any_failed() {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if tally.any_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

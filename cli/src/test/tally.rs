@@ -3,6 +3,9 @@
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
+/// Lines of a failure that the summary shows at its beginning and at its end.
+const SHOWN: usize = 50;
+
 /// What came of one test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -29,11 +32,7 @@ impl Tally {
             Verdict::Failed(_) => ("\x1b[31m", "FAILED"),
             Verdict::Skipped(_) => ("\x1b[33m", "skipped"),
         };
-        let (colour, plain) = if stderr().is_terminal() {
-            (colour, "\x1b[0m")
-        } else {
-            ("", "")
-        };
+        let (colour, plain) = if stderr().is_terminal() { (colour, "\x1b[0m") } else { ("", "") };
         eprintln!("{colour}{word:>8}{plain}  {name} ({:.1} s)", took.as_secs_f64());
         match verdict {
             Verdict::Passed => self.passed += 1,
@@ -61,10 +60,7 @@ impl Tally {
         let mut text = String::new();
         for (title, entries) in [("skipped", &self.skipped), ("FAILED", &self.failed)] {
             for (name, why) in entries {
-                text.push_str(&format!(
-                    "{title}: {name}: {}\n",
-                    why.trim_end().replace('\n', "\n    ")
-                ));
+                text.push_str(&format!("{title}: {name}: {}\n", shortened(why)));
             }
         }
         text.push_str(&format!("{} passed, {} failed", self.passed, self.failed.len()));
@@ -73,6 +69,17 @@ impl Tally {
         }
         text
     }
+}
+
+/// The beginning and the end of a text, indented from its second line on.
+fn shortened(text: &str) -> String {
+    let lines: Vec<_> = text.trim_end().lines().collect();
+    if lines.len() <= 2 * SHOWN {
+        return lines.join("\n    ");
+    }
+    let left_out = format!("… ({} lines left out) …", lines.len() - 2 * SHOWN);
+    let shown = [&lines[..SHOWN], &[left_out.as_str()], &lines[lines.len() - SHOWN..]].concat();
+    shown.join("\n    ")
 }
 
 #[cfg(test)]
@@ -89,5 +96,7 @@ mod tests {
         let summary = tally.summary();
         assert_eq!(summary.lines().last(), Some("1 passed, 1 failed, 1 skipped"));
         assert!(summary.contains("FAILED: b: two\n    lines\n"));
+        tally.record("d", Verdict::Failed("line\n".repeat(1000)), Duration::ZERO);
+        assert!(tally.summary().lines().count() < 2 * SHOWN + 10);
     }
 }
