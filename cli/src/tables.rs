@@ -135,7 +135,11 @@ fn summary(report: &Report) -> String {
     } else {
         format!(" It made system calls that this kernel does not have: {}.", unknown.join(", "))
     };
-    format!("{interrupts}{modes}{avoided}{exit}{unknown}")
+    let broken = match report.total("event", "suppressed") {
+        0 => "",
+        _ => " FLUSHES WERE LEFT OUT on a test's demand: this system was deliberately broken.",
+    };
+    format!("{interrupts}{modes}{avoided}{exit}{unknown}{broken}")
 }
 
 #[cfg(test)]
@@ -180,6 +184,18 @@ mod tests {
         let tables =
             causes(&sample()).unwrap() + &explained(&sample(), "skipped", "avoided", "times").unwrap();
         assert!(tables.lines().all(|line| line.len() <= usize::from(WIDTH)), "{tables}");
+    }
+
+    #[test]
+    fn a_system_broken_on_purpose_says_so() {
+        let mut report = sample();
+        assert!(!render(&report, &[], "").contains("LEFT OUT"));
+        report.ledger.push(report::Row {
+            group: "event".into(),
+            name: "suppressed".into(),
+            per_cpu: vec![0, 1],
+        });
+        assert!(render(&report, &[], "").contains("LEFT OUT"));
     }
 
     #[test]
