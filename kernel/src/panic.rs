@@ -6,14 +6,15 @@
 
 use core::arch::asm;
 use core::panic::PanicInfo;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::arch::layout::{KERNEL_BASE, STACKS};
 use crate::arch::{TrapFrame, apic, registers};
 use crate::console::write_log_unlocked;
 use crate::{cpu, power};
 
-static PANICKING: AtomicBool = AtomicBool::new(false);
+/// The CPU that panicked first, plus 1; 0 while all is well.
+static PANICKING: AtomicUsize = AtomicUsize::new(0);
 /// Frames shown; a longer chain is a loop.
 const LONGEST: usize = 64;
 /// Bytes within which two frames of one stack must lie.
@@ -21,15 +22,18 @@ const LARGEST_FRAME: u64 = 32 * 1024;
 
 /// Whether some CPU is panicking: the others stop when they are told by NMI.
 pub(crate) fn in_progress() -> bool {
-    PANICKING.load(Ordering::Relaxed)
+    PANICKING.load(Ordering::Relaxed) != 0
 }
 
+/// Makes this CPU the one that reports. Another that panics meanwhile stops; a panic within the report ends the machine.
 fn stop_others() {
     registers::disable_interrupts();
-    if PANICKING.swap(true, Ordering::AcqRel) {
-        registers::halt_forever();
+    let me = cpu::index() + 1;
+    match PANICKING.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => apic::send_nmi_to_others(),
+        Err(first) if first == me => power::exit(power::PANIC),
+        Err(_) => registers::halt_forever(),
     }
-    apic::send_nmi_to_others();
 }
 
 /// Reports an exception that the kernel cannot answer, with the registers at that moment, and ends the machine.
