@@ -1,0 +1,205 @@
+//! The content of regular files, and what reading and writing them does.
+//!
+//! A file's bytes are a `MemoryObject`, the same pages that `mmap` shows. A file from the initial archive
+//! starts as a view of the archive's own memory and takes pages only as they are written or mapped.
+
+use super::file::{File, Patience, Positions};
+use super::transfer::{Destination, Source, collect, deliver};
+use super::{Entry, FileSystem, Inode};
+use crate::memory::{Backing, Kernel, MemoryObject};
+use crate::process::limits::Resource;
+use crate::process::signal::Signal;
+use crate::sync::Mutex;
+use crate::syscall::Errno;
+use ::memory::{BackingError, FrameRef, Identity};
+use alloc::string::String;
+use alloc::sync::Arc;
+
+/// The largest file, and the largest offset.
+pub const MOST_SIZE: u64 = i64::MAX as u64;
+
+pub struct FileContent {
+    object: MemoryObject,
+    /// Held over each write and change of size, so that an appending write finds the end where it puts it.
+    writing: Mutex<()>,
+}
+
+impl FileContent {
+    pub fn empty() -> Self {
+        Self::from_bytes(&[])
+    }
+
+    /// A file that starts as `bytes`.
+    pub fn from_bytes(bytes: &'static [u8]) -> Self {
+        // The object's own identity and name are never shown: mappings go through `Mapping`.
+        let object = MemoryObject::from_bytes(&Kernel, Identity { device: 0, inode: 0 }, String::new(), bytes);
+        Self { object, writing: Mutex::new(()) }
+    }
+
+    pub fn size(&self) -> u64 {
+        self.object.size()
+    }
+
+    /// Storage in use, in units of 512 bytes.
+    pub fn blocks(&self) -> u64 {
+        self.object.resident_pages() as u64 * 8
+    }
+
+    /// Copies bytes out and says how many; fewer than asked for only at the end.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
+        self.object.read_at(offset, buffer)
+    }
+
+    fn write(&self, position: &mut u64, append: bool, from: &mut dyn Source) -> Result<usize, Errno> {
+        let _writing = self.writing.lock();
+        let start = if append { self.size() } else { *position };
+        let limit = crate::process::current().process().limit(Resource::FSIZE).soft.min(MOST_SIZE);
+        if start >= limit {
+            if limit < MOST_SIZE {
+                crate::process::signal::raise(Signal::SIGXFSZ);
+            }
+            return Err(Errno::EFBIG);
+        }
+        let room = limit - start;
+        let count = collect(from, |done, bytes| {
+            let fitting = (bytes.len() as u64).min(room - done) as usize;
+            self.object.write_at(start + done, &bytes[..fitting]).map_err(|_| Errno::ENOSPC)
+        })?;
+        *position = start + count as u64;
+        Ok(count)
+    }
+
+    /// Sets the size; bytes beyond the former end are zero.
+    pub fn set_size(&self, size: u64) -> Result<(), Errno> {
+        if size > MOST_SIZE {
+            return Err(Errno::EFBIG);
+        }
+        let _writing = self.writing.lock();
+        self.object.truncate(size);
+        Ok(())
+    }
+
+    /// Makes the file at least `size` long.
+    pub fn extend(&self, size: u64) -> Result<(), Errno> {
+        if size > MOST_SIZE {
+            return Err(Errno::EFBIG);
+        }
+        let _writing = self.writing.lock();
+        if size > self.size() {
+            self.object.truncate(size);
+        }
+        Ok(())
+    }
+
+    /// Makes `offset..offset + length` zero, without changing the size.
+    pub fn clear(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        const ZEROES: [u8; 4096] = [0; 4096];
+        let _writing = self.writing.lock();
+        let end = offset.saturating_add(length).min(self.size());
+        let mut at = offset;
+        while at < end {
+            let piece = (4096 - at % 4096).min(end - at) as usize;
+            self.object.write_at(at, &ZEROES[..piece]).map_err(|_| Errno::ENOSPC)?;
+            at += piece as u64;
+            crate::task::yield_if_needed();
+        }
+        Ok(())
+    }
+}
+
+/// An opened regular file.
+pub struct RegularFile {
+    entry: Arc<Entry>,
+}
+
+impl RegularFile {
+    pub fn new(entry: Arc<Entry>) -> Self {
+        Self { entry }
+    }
+
+    fn content(&self) -> Result<&FileContent, Errno> {
+        self.entry.inode().regular()
+    }
+}
+
+impl File for RegularFile {
+    fn positions(&self) -> Positions {
+        Positions::Offsets
+    }
+
+    fn read(&self, position: &mut u64, to: &mut dyn Destination, _patience: Patience) -> Result<usize, Errno> {
+        let content = self.content()?;
+        let start = *position;
+        let count = deliver(to, |done, buffer| Ok(content.read_at(start.saturating_add(done), buffer)))?;
+        *position += count as u64;
+        self.entry.inode().touch_accessed();
+        Ok(count)
+    }
+
+    fn write(
+        &self,
+        position: &mut u64,
+        append: bool,
+        from: &mut dyn Source,
+        _patience: Patience,
+    ) -> Result<usize, Errno> {
+        if from.remaining() == 0 {
+            return Ok(0);
+        }
+        let count = self.content()?.write(position, append, from)?;
+        self.entry.inode().touch_modified();
+        Ok(count)
+    }
+
+    fn backing(&self) -> Result<Arc<Backing>, Errno> {
+        Mapping::of(&self.entry)
+    }
+}
+
+/// A mapped file: its pages together with the name under which it was opened.
+pub struct Mapping {
+    entry: Arc<Entry>,
+}
+
+impl Mapping {
+    /// ENODEV unless the entry is a regular file with content of its own.
+    pub fn of(entry: &Arc<Entry>) -> Result<Arc<Backing>, Errno> {
+        entry.inode().regular().map_err(|_| Errno::ENODEV)?;
+        Ok(Arc::new(Self { entry: entry.clone() }))
+    }
+
+    fn object(&self) -> Option<&MemoryObject> {
+        self.entry.inode().regular().ok().map(|content| &content.object)
+    }
+}
+
+impl ::memory::Backing<Kernel> for Mapping {
+    fn frame(&self, page: u64) -> Result<FrameRef<Kernel>, BackingError> {
+        self.object().ok_or(BackingError::PastEnd)?.frame(page)
+    }
+
+    fn is_resident(&self, page: u64) -> bool {
+        self.object().is_some_and(|object| object.is_resident(page))
+    }
+
+    fn size(&self) -> u64 {
+        self.object().map_or(0, MemoryObject::size)
+    }
+
+    fn identity(&self) -> Identity {
+        Identity { device: self.entry.inode().filesystem().device, inode: self.entry.inode().number() }
+    }
+
+    fn name(&self) -> String {
+        String::from_utf8_lossy(&self.entry.shown_path(super::root())).into_owned()
+    }
+}
+
+/// A file that is in no directory: what `memfd_create` makes.
+pub fn unnamed_file(filesystem: &'static FileSystem, name: &[u8], caller: &super::Caller) -> Arc<Entry> {
+    let inode = Inode::new(filesystem, super::Content::Regular(FileContent::empty()), 0o777, caller);
+    inode.change(|attributes| attributes.links = 0);
+    let entry = Entry::unplaced(name, inode);
+    entry.mark_removed();
+    entry
+}

@@ -1,0 +1,71 @@
+//! What can be done with an open file, whatever it is.
+//!
+//! Each kind of file implements what makes sense for it; the rest answers with the error that Linux gives.
+//! Whether the opening allows reading or writing at all has been checked before a method is called.
+
+use super::{Destination, Observers, Readiness, Source};
+use crate::syscall::Errno;
+use alloc::sync::Arc;
+use core::any::Any;
+
+/// Whether an operation that cannot go on waits for its turn or fails with EAGAIN.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    Wait,
+    Refuse,
+}
+
+/// What a position in the file means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Positions {
+    /// Bytes at offsets: reading and writing move on from the position.
+    Offsets,
+    /// Seeking is accepted and changes nothing, as with `/dev/null`.
+    Ignored,
+    /// A stream: ESPIPE.
+    None,
+}
+
+pub trait File: Any + Send + Sync {
+    fn positions(&self) -> Positions {
+        Positions::None
+    }
+
+    /// Reads at `position`, which moves on by what was read.
+    fn read(&self, _position: &mut u64, _to: &mut dyn Destination, _patience: Patience) -> Result<usize, Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    /// Writes at `position`, or at the end of the file if `append`; the position is behind the written bytes
+    /// then.
+    fn write(
+        &self,
+        _position: &mut u64,
+        _append: bool,
+        _from: &mut dyn Source,
+        _patience: Patience,
+    ) -> Result<usize, Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    /// What can be done at once. Files that never make anybody wait are always ready.
+    fn readiness(&self) -> Readiness {
+        Readiness::READABLE | Readiness::WRITABLE
+    }
+
+    /// Who looks at this file: one list for each thing it waits for. A file without a list can be polled but
+    /// not be added to an epoll instance.
+    fn observers(&self) -> [Option<&Observers>; 2] {
+        [None, None]
+    }
+
+    /// `ioctl`, after the requests that mean the same for every file.
+    fn control(&self, _request: u32, _argument: u64) -> Result<usize, Errno> {
+        Err(Errno::ENOTTY)
+    }
+
+    /// The pages that `mmap` shows.
+    fn backing(&self) -> Result<Arc<dyn memory::Backing>, Errno> {
+        Err(Errno::ENODEV)
+    }
+}

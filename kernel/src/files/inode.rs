@@ -1,0 +1,272 @@
+//! Inodes: what a file is, apart from its names.
+//!
+//! The kind of a file is decided once, by its content. Names are entries (`entry`), openings are
+//! descriptions (`description`). An inode lives as long as anybody refers to it, so a file that was removed
+//! while open stays usable.
+
+use super::filesystem::FileSystem;
+use super::{Caller, Device, Directory, Entry, FileContent, Pipe};
+use crate::syscall::Errno;
+use crate::sync::SpinLock;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use linux_raw_sys::general as abi;
+
+/// Seconds and nanoseconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp {
+    pub seconds: i64,
+    pub nanoseconds: u32,
+}
+
+impl Timestamp {
+    pub fn now() -> Self {
+        let nanoseconds = crate::time::now() + crate::time::realtime_offset();
+        Self { seconds: (nanoseconds / 1_000_000_000) as i64, nanoseconds: (nanoseconds % 1_000_000_000) as u32 }
+    }
+}
+
+/// What can be changed about a file besides its content.
+#[derive(Clone)]
+pub struct Attributes {
+    /// The low twelve bits of `st_mode`.
+    pub permissions: u32,
+    pub owner: u32,
+    pub group: u32,
+    /// Number of names.
+    pub links: u32,
+    pub accessed: Timestamp,
+    pub modified: Timestamp,
+    pub changed: Timestamp,
+    pub created: Timestamp,
+}
+
+/// Text that the kernel makes when somebody reads.
+pub trait Generated: Send + Sync {
+    fn text(&self) -> Result<Vec<u8>, Errno>;
+
+    /// Takes what a program wrote. Most such files cannot be written.
+    fn store(&self, _text: &[u8]) -> Result<(), Errno> {
+        Err(Errno::EACCES)
+    }
+}
+
+/// A link that leads to a file directly and not by a path, as `/proc/self/exe` does.
+pub trait Jump: Send + Sync {
+    fn target(&self) -> Result<Arc<Entry>, Errno>;
+    /// What `readlink` shows.
+    fn text(&self) -> Result<Vec<u8>, Errno>;
+}
+
+pub enum Content {
+    Regular(FileContent),
+    Directory(Directory),
+    Symlink(Box<[u8]>),
+    Jump(Box<dyn Jump>),
+    /// A link whose text depends on who reads it, as that of `/proc/self` does.
+    GeneratedLink(fn() -> Vec<u8>),
+    Fifo(Arc<Pipe>),
+    Device(Device),
+    Generated(Box<dyn Generated>),
+    /// A name in the tree for a socket, which can be looked at and removed.
+    Socket,
+    /// Files that have no type of their own: event counters, epoll instances.
+    Anonymous,
+}
+
+impl Content {
+    /// The type bits of `st_mode`.
+    pub fn type_bits(&self) -> u32 {
+        match self {
+            Self::Regular(_) | Self::Generated(_) => abi::S_IFREG,
+            Self::Directory(_) => abi::S_IFDIR,
+            Self::Symlink(_) | Self::Jump(_) | Self::GeneratedLink(_) => abi::S_IFLNK,
+            Self::Fifo(_) => abi::S_IFIFO,
+            Self::Device(device) => device.type_bits(),
+            Self::Socket => abi::S_IFSOCK,
+            Self::Anonymous => 0,
+        }
+    }
+}
+
+pub struct Inode {
+    filesystem: &'static FileSystem,
+    number: u64,
+    content: Content,
+    attributes: SpinLock<Attributes>,
+}
+
+/// What `stat` shows, before it is put into one of the three layouts of the ABI.
+pub struct Status {
+    pub device: u64,
+    pub number: u64,
+    /// Type and permission bits.
+    pub mode: u32,
+    pub attributes: Attributes,
+    /// Number of the device that a device file stands for.
+    pub represented: (u32, u32),
+    pub size: u64,
+    /// Storage in use, in units of 512 bytes.
+    pub blocks: u64,
+}
+
+/// What somebody wants to do with a file; the bits are those of `access(2)`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Access(pub u32);
+
+impl Access {
+    pub const EXECUTE: Self = Self(1);
+    pub const WRITE: Self = Self(2);
+    pub const READ: Self = Self(4);
+    /// To look up names in a directory.
+    pub const SEARCH: Self = Self(1);
+    /// To change the names in a directory.
+    pub const CHANGE: Self = Self(3);
+}
+
+impl Inode {
+    pub fn new(filesystem: &'static FileSystem, content: Content, permissions: u32, caller: &Caller) -> Arc<Self> {
+        Self::with_number(filesystem, filesystem.new_number(), content, permissions, caller)
+    }
+
+    /// For file systems that compute their inode numbers.
+    pub fn with_number(
+        filesystem: &'static FileSystem,
+        number: u64,
+        content: Content,
+        permissions: u32,
+        caller: &Caller,
+    ) -> Arc<Self> {
+        let now = Timestamp::now();
+        let attributes = Attributes {
+            permissions: permissions & 0o7777,
+            owner: caller.user,
+            group: caller.group,
+            links: if matches!(content, Content::Directory(_)) { 2 } else { 1 },
+            accessed: now,
+            modified: now,
+            changed: now,
+            created: now,
+        };
+        Arc::new(Self { filesystem, number, content, attributes: SpinLock::new(attributes) })
+    }
+
+    pub fn filesystem(&self) -> &'static FileSystem {
+        self.filesystem
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn content(&self) -> &Content {
+        &self.content
+    }
+
+    pub fn attributes(&self) -> Attributes {
+        self.attributes.lock().clone()
+    }
+
+    /// Changes attributes and stamps the time of change.
+    pub fn change<R>(&self, change: impl FnOnce(&mut Attributes) -> R) -> R {
+        let now = Timestamp::now();
+        let mut attributes = self.attributes.lock();
+        attributes.changed = now;
+        change(&mut attributes)
+    }
+
+    /// The content was read.
+    pub fn touch_accessed(&self) {
+        let now = Timestamp::now();
+        self.attributes.lock().accessed = now;
+    }
+
+    /// The content was changed.
+    pub fn touch_modified(&self) {
+        let now = Timestamp::now();
+        self.change(|attributes| attributes.modified = now);
+    }
+
+    pub fn is_directory(&self) -> bool {
+        matches!(self.content, Content::Directory(_))
+    }
+
+    pub fn is_symlink(&self) -> bool {
+        matches!(self.content, Content::Symlink(_) | Content::Jump(_) | Content::GeneratedLink(_))
+    }
+
+    pub fn directory(&self) -> Result<&Directory, Errno> {
+        match &self.content {
+            Content::Directory(directory) => Ok(directory),
+            _ => Err(Errno::ENOTDIR),
+        }
+    }
+
+    /// The content of a regular file: EISDIR for a directory, EINVAL for everything else.
+    pub fn regular(&self) -> Result<&FileContent, Errno> {
+        match &self.content {
+            Content::Regular(content) => Ok(content),
+            Content::Directory(_) => Err(Errno::EISDIR),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Type and permission bits.
+    pub fn mode(&self) -> u32 {
+        self.content.type_bits() | self.attributes.lock().permissions
+    }
+
+    pub fn size(&self) -> u64 {
+        match &self.content {
+            Content::Regular(content) => content.size(),
+            Content::Symlink(target) => target.len() as u64,
+            Content::Directory(directory) => directory.size(),
+            _ => 0,
+        }
+    }
+
+    pub fn status(&self) -> Status {
+        let attributes = self.attributes();
+        Status {
+            device: self.filesystem.device,
+            number: self.number,
+            mode: self.content.type_bits() | attributes.permissions,
+            attributes,
+            represented: match &self.content {
+                Content::Device(device) => device.numbers(),
+                _ => (0, 0),
+            },
+            size: self.size(),
+            blocks: match &self.content {
+                Content::Regular(content) => content.blocks(),
+                _ => 0,
+            },
+        }
+    }
+
+    /// Checks the permission bits: EACCES if `caller` may not. User 0 may read and write everything, and
+    /// execute what anybody may execute.
+    pub fn check(&self, caller: &Caller, wanted: Access) -> Result<(), Errno> {
+        let attributes = self.attributes.lock();
+        if caller.user == 0 {
+            let executable = self.is_directory() || attributes.permissions & 0o111 != 0;
+            let refused = wanted.0 & Access::EXECUTE.0 != 0 && !executable;
+            return if refused { Err(Errno::EACCES) } else { Ok(()) };
+        }
+        let shift = if caller.user == attributes.owner {
+            6
+        } else if caller.is_member(attributes.group) {
+            3
+        } else {
+            0
+        };
+        let granted = attributes.permissions >> shift & 7;
+        if wanted.0 & !granted == 0 { Ok(()) } else { Err(Errno::EACCES) }
+    }
+
+    /// EPERM unless `caller` owns the file.
+    pub fn check_owner(&self, caller: &Caller) -> Result<(), Errno> {
+        if caller.user == 0 || caller.user == self.attributes.lock().owner { Ok(()) } else { Err(Errno::EPERM) }
+    }
+}

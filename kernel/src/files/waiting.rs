@@ -1,0 +1,39 @@
+//! Waiting for a file, and what an interrupted wait returns.
+//!
+//! A signal ends every wait here. Transfers that have not moved a byte are run again after the handler if it
+//! has SA_RESTART; waits with a deadline are not.
+
+use super::file::Patience;
+use crate::sync::{WaitQueue, Wake};
+use crate::syscall::Errno;
+
+/// Waits until `condition` yields something.
+pub fn wait<R>(queue: &WaitQueue, condition: impl FnMut() -> Option<R>) -> Result<R, Errno> {
+    queue.wait_interruptible(None, condition).map_err(|_| Errno::ERESTARTSYS)
+}
+
+/// Waits until `condition` yields something or `deadline` (nanoseconds since boot) has passed: None then.
+pub fn wait_until<R>(
+    queue: &WaitQueue,
+    deadline: Option<u64>,
+    condition: impl FnMut() -> Option<R>,
+) -> Result<Option<R>, Errno> {
+    match queue.wait_interruptible(deadline, condition) {
+        Ok(result) => Ok(Some(result)),
+        Err(Wake::TimedOut) => Ok(None),
+        Err(Wake::Interrupted) => Err(Errno::ERESTARTNOHAND),
+    }
+}
+
+/// Tries at once, then waits for its turn or fails with EAGAIN.
+pub fn attempt<R>(
+    queue: &WaitQueue,
+    patience: Patience,
+    mut attempt: impl FnMut() -> Option<R>,
+) -> Result<R, Errno> {
+    match (attempt(), patience) {
+        (Some(result), _) => Ok(result),
+        (None, Patience::Refuse) => Err(Errno::EAGAIN),
+        (None, Patience::Wait) => wait(queue, attempt),
+    }
+}
