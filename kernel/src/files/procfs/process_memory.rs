@@ -1,0 +1,132 @@
+//! What a process has mapped, and what stands at the top of its stack.
+
+use super::process::Subject;
+use crate::memory::AddressSpace;
+use crate::process::UserSpace;
+use crate::syscall::Errno;
+use ::memory::{AreaFlags, AreaSnapshot, PAGE_SIZE, Rights};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Write;
+use core::ops::Range;
+
+/// The most that is shown of arguments and environment together with their zeroes.
+const MOST_STRINGS: u64 = 2 << 20;
+
+/// The memory of a process; None for one that has ended.
+fn user_space(subject: &Subject) -> Result<Option<Arc<UserSpace>>, Errno> {
+    Ok(subject.process()?.memory())
+}
+
+/// Bytes of a process's memory; as many as can be read.
+fn read(space: &AddressSpace, range: Range<u64>) -> Vec<u8> {
+    let length = range.end.saturating_sub(range.start).min(MOST_STRINGS) as usize;
+    let mut bytes = vec![0; length];
+    let mut done = 0;
+    for piece in bytes.chunks_mut(4096) {
+        if space.read_user(range.start + done as u64, piece).is_err() {
+            break;
+        }
+        done += piece.len();
+    }
+    bytes.truncate(done);
+    bytes
+}
+
+pub fn command_line(subject: &Subject) -> Result<Vec<u8>, Errno> {
+    let memory = user_space(subject)?;
+    Ok(memory.map(|memory| read(memory.space(), memory.program().arguments)).unwrap_or_default())
+}
+
+pub fn environment(subject: &Subject) -> Result<Vec<u8>, Errno> {
+    let memory = user_space(subject)?;
+    Ok(memory.map(|memory| read(memory.space(), memory.program().environment)).unwrap_or_default())
+}
+
+/// The vector that `execve` put behind the pointers to arguments and environment.
+pub fn auxiliary_vector(subject: &Subject) -> Result<Vec<u8>, Errno> {
+    let Some(memory) = user_space(subject)? else { return Ok(Vec::new()) };
+    let program = memory.program();
+    let words = read(memory.space(), program.stack_start..program.arguments.start);
+    let mut words = words.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+    let count = words.next().unwrap_or(0);
+    // The pointers to the arguments and their zero, then the environment up to its zero.
+    let rest = words.skip(count as usize + 1).skip_while(|&word| word != 0).skip(1);
+    let pairs: Vec<u64> = rest.collect();
+    let end = pairs.chunks(2).position(|pair| pair[0] == 0).map_or(0, |at| at * 2 + 2);
+    Ok(pairs.iter().take(end).flat_map(|word| word.to_ne_bytes()).collect())
+}
+
+/// The first line of an area, as in `maps`.
+fn describe(text: &mut String, area: &AreaSnapshot) {
+    let right = |right, letter| if area.rights.contains(right) { letter } else { '-' };
+    let (identity, name) = match &area.object {
+        Some((identity, name)) => (Some(*identity), name.as_str()),
+        None if area.flags.contains(AreaFlags::HEAP) => (None, "[heap]"),
+        None if area.flags.contains(AreaFlags::STACK) => (None, "[stack]"),
+        None => (None, ""),
+    };
+    let (device, inode) = identity.map_or((0, 0), |identity| (identity.device, identity.inode));
+    let start = format!(
+        "{:08x}-{:08x} {}{}{}{} {:08x} {:02x}:{:02x} {inode} ",
+        area.range.start(),
+        area.range.end(),
+        right(Rights::READ, 'r'),
+        right(Rights::WRITE, 'w'),
+        right(Rights::EXECUTE, 'x'),
+        if area.flags.contains(AreaFlags::SHARED) { 's' } else { 'p' },
+        area.offset,
+        device >> 8,
+        device & 0xff,
+    );
+    // Writing into a string cannot fail, here and below.
+    let _ = if name.is_empty() { writeln!(text, "{start}") } else { writeln!(text, "{start:<73}{name}") };
+}
+
+pub fn maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
+    let mut text = String::new();
+    if let Some(memory) = user_space(subject)? {
+        memory.space().snapshot().iter().for_each(|area| describe(&mut text, area));
+    }
+    Ok(text.into_bytes())
+}
+
+pub fn detailed_maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
+    let mut text = String::new();
+    let Some(memory) = user_space(subject)? else { return Ok(Vec::new()) };
+    for area in memory.space().snapshot() {
+        describe(&mut text, &area);
+        let kilobytes = |pages: u64| pages * PAGE_SIZE / 1024;
+        let size = area.range.length() / 1024;
+        let resident = kilobytes(memory.space().resident_in(area.range));
+        for (name, value) in [
+            ("Size", size),
+            ("KernelPageSize", 4),
+            ("MMUPageSize", 4),
+            ("Rss", resident),
+            ("Pss", resident),
+            ("AnonHugePages", 0),
+            ("Swap", 0),
+            ("Locked", if area.flags.contains(AreaFlags::LOCKED) { resident } else { 0 }),
+        ] {
+            let _ = writeln!(text, "{:<16} {value:>8} kB", format!("{name}:"));
+        }
+    }
+    Ok(text.into_bytes())
+}
+
+/// `statm`, in pages: all, resident, shared, text, unused, data, unused.
+pub fn sizes(subject: &Subject) -> Result<Vec<u8>, Errno> {
+    let Some(memory) = user_space(subject)? else { return Ok(b"0 0 0 0 0 0 0\n".to_vec()) };
+    let sizes = memory.space().sizes();
+    let areas = memory.space().snapshot();
+    let pages = |wanted: fn(&AreaSnapshot) -> bool| -> u64 {
+        areas.iter().filter(|area| wanted(area)).map(|area| area.range.length() / PAGE_SIZE).sum()
+    };
+    let code = pages(|area| area.rights.contains(Rights::EXECUTE));
+    let data = pages(|area| area.rights.contains(Rights::WRITE) && !area.flags.contains(AreaFlags::SHARED));
+    Ok(format!("{} {} 0 {code} 0 {data} 0\n", sizes.mapped, sizes.resident).into_bytes())
+}

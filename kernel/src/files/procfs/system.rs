@@ -1,0 +1,42 @@
+//! What kind of system this is.
+
+use super::super::filesystem;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+pub fn cmdline() -> Vec<u8> {
+    format!("{}\n", crate::boot::command_line()).into_bytes()
+}
+
+pub fn version() -> Vec<u8> {
+    let name = crate::syscall::system_name();
+    format!("{} version {} {}\n", name.system, name.release, name.version).into_bytes()
+}
+
+pub fn filesystems() -> Vec<u8> {
+    b"nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tdevtmpfs\nnodev\tpipefs\nnodev\tsockfs\n".to_vec()
+}
+
+pub fn mounts() -> Vec<u8> {
+    let mut text = String::new();
+    for mount in filesystem::mounts() {
+        let name = mount.filesystem.name;
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "{name} {} {name} rw,relatime 0 0", mount.path);
+    }
+    text.into_bytes()
+}
+
+pub fn partitions() -> Vec<u8> {
+    b"major minor  #blocks  name\n\n".to_vec()
+}
+
+pub fn devices() -> Vec<u8> {
+    b"Character devices:\n  1 mem\n  5 /dev/tty\n  5 /dev/console\n\nBlock devices:\n".to_vec()
+}
+
+pub fn swaps() -> Vec<u8> {
+    b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".to_vec()
+}
