@@ -22,22 +22,26 @@ pub fn input_arrived() {
     INPUT_OBSERVERS.announce(Readiness::READABLE);
 }
 
+/// A line to the host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    Input,
+    Output,
+    Error,
+}
+
 pub struct ConsoleFile {
     input: bool,
     output: Option<Channel>,
 }
 
 impl ConsoleFile {
-    pub fn input() -> Self {
-        Self { input: true, output: None }
-    }
-
-    pub fn output() -> Self {
-        Self { input: false, output: Some(Channel::Output) }
-    }
-
-    pub fn error() -> Self {
-        Self { input: false, output: Some(Channel::Error) }
+    pub fn line(line: Line) -> Self {
+        match line {
+            Line::Input => Self { input: true, output: None },
+            Line::Output => Self { input: false, output: Some(Channel::Output) },
+            Line::Error => Self { input: false, output: Some(Channel::Error) },
+        }
     }
 
     /// What `/dev/console` and `/dev/tty` open: both directions.

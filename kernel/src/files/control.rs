@@ -1,6 +1,6 @@
 //! Answers to `ioctl` requests that several kinds of files have in common.
 
-use crate::syscall::user;
+use crate::memory::user;
 use crate::syscall::Errno;
 use linux_raw_sys::ioctl::FIONREAD;
 

@@ -1,6 +1,6 @@
 //! Character devices: the ones that programs expect to find in `/dev`.
 
-use super::console::ConsoleFile;
+use super::console::{ConsoleFile, Line};
 use super::file::{File, Patience, Positions};
 use super::transfer::{Destination, Source, collect, deliver};
 use crate::memory::Backing;
@@ -20,6 +20,8 @@ pub enum Device {
     /// The controlling terminal of whoever opens it, which here is always the console.
     Terminal,
     Console,
+    /// The three lines that the first program has as its descriptors 0, 1 and 2.
+    Standard(Line),
     /// Nothing that this kernel has: can be made and looked at but not opened.
     Absent { block: bool, major: u32, minor: u32 },
 }
@@ -46,7 +48,7 @@ impl Device {
             Self::Full => (1, 7),
             Self::Random(minor) => (1, minor),
             Self::Terminal => (5, 0),
-            Self::Console => (5, 1),
+            Self::Console | Self::Standard(_) => (5, 1),
             Self::Absent { major, minor, .. } => (major, minor),
         }
     }
@@ -63,6 +65,7 @@ impl Device {
         match self {
             Self::Null | Self::Zero | Self::Full | Self::Random(_) => Ok(Box::new(DeviceFile(self))),
             Self::Terminal | Self::Console => Ok(Box::new(ConsoleFile::terminal())),
+            Self::Standard(line) => Ok(Box::new(ConsoleFile::line(line))),
             Self::Absent { .. } => Err(Errno::ENXIO),
         }
     }

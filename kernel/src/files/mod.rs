@@ -58,7 +58,7 @@ pub use event_counter::EventCounter;
 pub use file::{File, Patience, Positions};
 pub use filesystem::FileSystem;
 pub use inode::{Access, Attributes, Content, Generated, Inode, Jump, Status, Timestamp};
-pub use open::{anonymous, open, open_entry, open_executable};
+pub use open::{anonymous, check_executable, find, open, open_entry, open_executable};
 pub use pipe::{Pipe, PipeEnd};
 pub use populate::{initial_table, initialize, root};
 pub use readiness::{Observer, Observers, Readiness};

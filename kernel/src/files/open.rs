@@ -111,10 +111,15 @@ fn open_content(entry: &Arc<Entry>, flags: u32) -> Result<Box<dyn File>, Errno> 
     }
 }
 
+/// Finds what `path` names, seen from `context`.
+pub fn find(context: &Context, caller: &Caller, path: &[u8]) -> Result<Arc<Entry>, Errno> {
+    Walk::new(context, caller.clone()).find(path)
+}
+
 /// Finds the program at `path` and checks that it may be executed: EACCES if it is no regular file or has no
 /// permission to be.
 pub fn open_executable(context: &Context, caller: &Caller, path: &[u8]) -> Result<Arc<Entry>, Errno> {
-    let entry = Walk::new(context, caller.clone()).find(path)?;
+    let entry = find(context, caller, path)?;
     check_executable(&entry, caller)?;
     Ok(entry)
 }

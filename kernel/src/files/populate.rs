@@ -1,8 +1,7 @@
 //! The tree as a program finds it: what was in the initial archive, the mounted file systems, the devices.
 
 use super::archive::{Archive, Record};
-use super::console::ConsoleFile;
-use super::file::File;
+use super::console::{ConsoleFile, Line};
 use super::filesystem::{self, DEVICES, FileSystem, PROC, ROOT, SHARED_MEMORY, SYS, TEMPORARY};
 use super::inode::Generated;
 use super::walk::Walk;
@@ -51,18 +50,15 @@ pub fn initialize(archive: &'static [u8]) {
 /// The descriptors of the first program: standard input, output and error.
 pub fn initial_table() -> Arc<FileTable> {
     let table = FileTable::new();
-    let inode = Inode::new(&DEVICES, Content::Device(Device::Console), 0o620, &Caller::root());
-    let files = [
-        (ConsoleFile::input(), abi::O_RDONLY),
-        (ConsoleFile::output(), abi::O_WRONLY),
-        (ConsoleFile::error(), abi::O_WRONLY),
-    ];
-    for (file, mode) in files {
-        let file: Box<dyn File> = Box::new(file);
-        let console = root().directory().and_then(|directory| directory.find(root(), b"dev"));
-        let entry = Entry::new(console, b"console", inode.clone());
+    let devices = root().directory().and_then(|directory| directory.find(root(), b"dev"));
+    let files = [(Line::Input, abi::O_RDONLY), (Line::Output, abi::O_WRONLY), (Line::Error, abi::O_WRONLY)];
+    for (line, mode) in files {
+        let content = Content::Device(Device::Standard(line));
+        let inode = Inode::new(&DEVICES, content, 0o620, &Caller::root());
+        let entry = Entry::new(devices.clone(), b"console", inode);
+        let description = Description::new(entry, Box::new(ConsoleFile::line(line)), mode | abi::O_LARGEFILE);
         // Three descriptors fit into any table.
-        let _ = table.insert(Description::new(entry, file, mode | abi::O_LARGEFILE), false, 0, 3);
+        let _ = table.insert(description, false, 0, 3);
     }
     Arc::new(table)
 }

@@ -5,7 +5,7 @@
 //! to be faulted in. A fault in the middle of a transfer ends it after the bytes before it, as on Linux; only
 //! a fault at the first byte is EFAULT.
 
-use crate::syscall::user;
+use crate::memory::user;
 use crate::syscall::Errno;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,7 +1,8 @@
 //! Changing what is known about a file: permissions, owner, times, and the mask for new files.
 
 use super::path::{caller, check_flags, context, description, entry_at, usable_description};
-use super::{Errno, user};
+use super::Errno;
+use crate::memory::user;
 use crate::files::{Access, Inode, Timestamp};
 use linux_raw_sys::general as abi;
 

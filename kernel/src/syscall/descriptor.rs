@@ -1,7 +1,8 @@
 //! Descriptors: closing and copying them, their flags, their locks, and `ioctl`.
 
 use super::path::{description, descriptor_limit, install, table, usable_description};
-use super::{Errno, user};
+use super::Errno;
+use crate::memory::user;
 use crate::files::lock::{self, Lock, Owner};
 use crate::files::{Content, Description, MOST_SIZE};
 use crate::process;

@@ -3,7 +3,8 @@
 use super::path::{
     caller, check_flags, context, description, entry_at, place_at, read_path, usable_description, walk, walk_at,
 };
-use super::{Errno, user};
+use super::Errno;
+use crate::memory::user;
 use crate::files::tree::{self, Taken};
 use crate::files::{Access, Caller, Content, Device, Directory, Entry, FileContent, Listed, Pipe};
 use alloc::sync::Arc;

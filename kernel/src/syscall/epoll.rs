@@ -2,7 +2,8 @@
 
 use super::path::{description, install};
 use super::poll::{deadline_after, deadline_in_milliseconds, read_mask};
-use super::{Errno, user};
+use super::Errno;
+use crate::memory::user;
 use crate::files::epoll::{Epoll, Request};
 use crate::files::filesystem::ANONYMOUS;
 use crate::files::{self, Description};

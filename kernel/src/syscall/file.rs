@@ -3,7 +3,8 @@
 use super::path::{
     caller, check_flags, context, description, entry_at, install, read_path, usable_description, walk_at,
 };
-use super::{Errno, user};
+use super::Errno;
+use crate::memory::user;
 use crate::files::filesystem::MEMORY_FILES;
 use crate::files::{self, Access, Content, Inode, MOST_SIZE};
 use alloc::vec::Vec;

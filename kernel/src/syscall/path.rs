@@ -1,6 +1,7 @@
 //! What calls on files have in common: the caller's table and place in the tree, paths, descriptors.
 
-use super::{Errno, user};
+use super::Errno;
+use crate::memory::user;
 use crate::files::walk::{MOST_PATH, Place, Walk};
 use crate::files::{Caller, Context, Description, Entry, FileTable};
 use crate::process::{self, limits::Resource};
@@ -20,12 +21,7 @@ pub fn context() -> Result<Arc<Context>, Errno> {
 
 /// As whom the caller looks at files.
 pub fn caller() -> Caller {
-    let credentials = process::current().process().credentials();
-    Caller {
-        user: credentials.user.file_system,
-        group: credentials.group.file_system,
-        groups: credentials.groups,
-    }
+    process::caller_of(process::current().process())
 }
 
 /// One past the largest descriptor that the caller may have.

@@ -1,7 +1,8 @@
 //! Calls that make files without a place in the tree: pipes, event counters, timers, socket pairs.
 
 use super::path::{check_flags, description, install, table};
-use super::{Errno, user};
+use super::Errno;
+use crate::memory::user;
 use crate::files::filesystem::{ANONYMOUS, PIPES, SOCKETS};
 use crate::files::{
     self, Caller, Content, Description, Entry, EventCounter, File, Inode, Pipe, Socket, TimerFile,

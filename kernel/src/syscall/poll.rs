@@ -1,7 +1,8 @@
 //! Waiting for several files: `poll`, `ppoll`, `select`, `pselect6`.
 
 use super::path::{descriptor_limit, table};
-use super::{Errno, user};
+use super::Errno;
+use crate::memory::user;
 use crate::files::poll::{Wanted, poll as wait_for};
 use crate::files::{FileTable, Readiness};
 use crate::process::signal::{SignalSet, with_mask};

@@ -1,7 +1,8 @@
 //! Looking at files: the `stat` family, `statfs`, `access`.
 
 use super::path::{caller, check_flags, description, entry_at, read_path, walk, walk_at};
-use super::{Errno, user};
+use super::Errno;
+use crate::memory::user;
 use crate::files::{Access, Caller, Entry, FileSystem, Inode, Status, Timestamp};
 use crate::process;
 use alloc::sync::Arc;

@@ -4,7 +4,8 @@
 //! at most `MOST_BYTES`; more is cut off silently.
 
 use super::path::{description, usable_description};
-use super::{Errno, user};
+use super::Errno;
+use crate::memory::user;
 use crate::files::{Content, Description, MOST_SIZE, Positions, UserMemory};
 use alloc::sync::Arc;
 use alloc::vec;

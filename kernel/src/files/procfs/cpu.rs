@@ -1,7 +1,7 @@
 //! The CPUs and how busy they are.
 
 use crate::arch::registers::cpuid;
-use crate::process::family;
+use crate::process;
 use crate::{cpu, task, time};
 use alloc::format;
 use alloc::string::String;
@@ -120,7 +120,7 @@ pub fn stat() -> Vec<u8> {
     for (cpu, &busy) in busy.iter().enumerate() {
         line(&mut text, &format!("cpu{cpu}"), busy, uptime);
     }
-    let (_, forks) = family::counts();
+    let (_, forks) = process::counts();
     let boot = time::realtime_offset() / time::SECOND;
     let running = task::runnable();
     let _ = writeln!(text, "btime {boot}\nprocesses {forks}\nprocs_running {running}\nprocs_blocked 0");
@@ -137,8 +137,8 @@ pub fn uptime() -> Vec<u8> {
 
 /// No averages are kept: the load is that of this moment.
 pub fn loadavg() -> Vec<u8> {
-    let (threads, _) = family::counts();
+    let (threads, _) = process::counts();
     let running = task::runnable();
-    let last = family::process_ids().last().copied().unwrap_or(0);
+    let last = process::process_ids().last().copied().unwrap_or(0);
     format!("{running}.00 {running}.00 {running}.00 {running}/{threads} {last}\n").into_bytes()
 }

@@ -6,10 +6,9 @@
 use super::super::directory::{Directory, Listing};
 use super::super::filesystem::PROC;
 use super::super::inode::{Content, Generated, Inode, Jump};
-use super::super::walk::Walk;
-use super::super::{Caller, Context, Entry, root};
+use super::super::{Caller, Entry, root};
 use super::{process_memory, process_status};
-use crate::process::{Process, Thread, family};
+use crate::process::{self, Process, Thread};
 use crate::syscall::Errno;
 use alloc::boxed::Box;
 use alloc::format;
@@ -28,7 +27,7 @@ pub struct Subject {
 
 impl Subject {
     pub fn process(&self) -> Result<Arc<Process>, Errno> {
-        family::find_process(self.process).ok_or(Errno::ESRCH)
+        process::find_process(self.process).ok_or(Errno::ESRCH)
     }
 
     /// The thread, or whichever still lives for a process.
@@ -76,16 +75,16 @@ impl Listing for Processes {
     fn find(&self, name: &[u8]) -> Option<Arc<Inode>> {
         let id = parse_id(name)?;
         // A thread's id is found as well, though it is not listed.
-        let process = match family::find_process(id) {
+        let process = match process::find_process(id) {
             Some(process) => process,
-            None => family::find_thread(id)?.process().clone(),
+            None => process::find_thread(id)?.process().clone(),
         };
         let subject = Subject { process: process.id(), thread: id, is_thread: false };
         Some(subject.directory())
     }
 
     fn names(&self) -> Vec<(u32, Vec<u8>)> {
-        family::process_ids().into_iter().map(|id| (id, format!("{id}").into_bytes())).collect()
+        process::process_ids().into_iter().map(|id| (id, format!("{id}").into_bytes())).collect()
     }
 }
 
@@ -204,18 +203,14 @@ impl Jump for Link {
             Which::Working => Ok(context()?.working()),
             Which::Root => Ok(context()?.root()),
             Which::Program => {
-                let program = self.subject.process()?.memory().ok_or(Errno::ENOENT)?.program();
-                Walk::new(&Context::new(root().clone()), Caller::root()).find(&program.path)
+                let memory = self.subject.process()?.memory().ok_or(Errno::ENOENT)?;
+                memory.program().file.ok_or(Errno::ENOENT)
             }
         }
     }
 
     fn text(&self) -> Result<Vec<u8>, Errno> {
-        match self.which {
-            // The path stays known when the file is gone.
-            Which::Program => Ok(self.subject.process()?.memory().ok_or(Errno::ENOENT)?.program().path),
-            _ => Ok(self.target()?.shown_path(root())),
-        }
+        Ok(self.target()?.shown_path(root()))
     }
 }
 
@@ -306,7 +301,7 @@ impl Listing for Threads {
     }
 
     fn names(&self) -> Vec<(u32, Vec<u8>)> {
-        let Some(process) = family::find_process(self.0) else { return Vec::new() };
+        let Some(process) = process::find_process(self.0) else { return Vec::new() };
         let mut ids: Vec<u32> = process.threads().iter().map(|thread| thread.id()).collect();
         ids.sort_unstable();
         ids.into_iter().map(|id| (id, format!("{id}").into_bytes())).collect()

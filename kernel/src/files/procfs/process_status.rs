@@ -2,7 +2,7 @@
 
 use super::process::{Subject, name_text};
 use crate::process::limits::{INFINITY, Resource};
-use crate::process::{Process, Thread, family};
+use crate::process::{self, Process, Thread};
 use crate::syscall::Errno;
 use crate::{cpu, time};
 use alloc::format;
@@ -25,7 +25,7 @@ pub fn name(subject: &Subject) -> Result<Vec<u8>, Errno> {
 
 /// The state's letter and word.
 fn state(subject: &Subject, process: &Process, thread: Option<&Arc<Thread>>) -> (char, &'static str) {
-    let zombie = family::relations(subject.process).is_some_and(|relations| relations.zombie);
+    let zombie = process::relations(subject.process).is_some_and(|relations| relations.zombie);
     let Some(thread) = thread.filter(|_| !zombie) else { return ('Z', "zombie") };
     if process.is_stopped() {
         return ('T', "stopped");
@@ -39,7 +39,7 @@ fn state(subject: &Subject, process: &Process, thread: Option<&Arc<Thread>>) -> 
 pub fn stat(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let process = subject.process()?;
     let thread = subject.thread().ok();
-    let relations = family::relations(subject.process).ok_or(Errno::ESRCH)?;
+    let relations = process::relations(subject.process).ok_or(Errno::ESRCH)?;
     let usage = match (&thread, subject.is_thread) {
         (Some(thread), true) => thread.usage(),
         _ => process.usage(),
@@ -81,7 +81,7 @@ pub fn stat(subject: &Subject) -> Result<Vec<u8>, Errno> {
 pub fn status(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let process = subject.process()?;
     let thread = subject.thread().ok();
-    let relations = family::relations(subject.process).ok_or(Errno::ESRCH)?;
+    let relations = process::relations(subject.process).ok_or(Errno::ESRCH)?;
     let credentials = process.credentials();
     let (letter, word) = state(subject, &process, thread.as_ref());
     let ids = |identity: crate::process::credentials::Identity| {

@@ -3,7 +3,7 @@
 use super::super::filesystem::PROC;
 use super::super::populate::{directory, generated};
 use super::super::Entry;
-use crate::process::family::ID_LIMIT;
+use crate::process::ID_LIMIT;
 use crate::syscall::{Errno, system_name};
 use alloc::format;
 use alloc::sync::Arc;
