@@ -16,7 +16,7 @@ mod start_info;
 
 use crate::arch::{apic, descriptor, entry as kernel_entry, io_apic};
 use crate::sync::Once;
-use crate::{console, cpu, frames, interrupt, process, self_check, task, time};
+use crate::{console, cpu, files, frames, interrupt, process, self_check, task, time};
 
 pub(crate) use command_line::{CommandLine, command_line};
 pub(crate) use start_info::FreeRanges;
@@ -64,6 +64,7 @@ extern "C" fn start(information: u64) -> ! {
     log::info!("{} CPUs after {} us", cpu::count(), time::now() / 1000);
     task::spawn_kernel("init", || {
         self_check::run_if_asked();
+        files::initialize(initramfs());
         process::start_init();
     });
     task::run_idle()

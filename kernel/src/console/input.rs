@@ -80,6 +80,7 @@ pub(crate) fn initialise(io_apic_base: u64) {
 pub(crate) fn on_interrupt() {
     RING.lock().drain_port();
     ARRIVED.wake_all();
+    crate::files::input_arrived();
 }
 
 /// Takes what has arrived. `Some(0)` is the end of input; `None` means nothing yet (wait on `ARRIVED`).

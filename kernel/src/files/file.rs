@@ -4,6 +4,7 @@
 //! Whether the opening allows reading or writing at all has been checked before a method is called.
 
 use super::{Destination, Observers, Readiness, Source};
+use crate::memory::Backing;
 use crate::syscall::Errno;
 use alloc::sync::Arc;
 use core::any::Any;
@@ -65,7 +66,7 @@ pub trait File: Any + Send + Sync {
     }
 
     /// The pages that `mmap` shows.
-    fn backing(&self) -> Result<Arc<dyn memory::Backing>, Errno> {
+    fn backing(&self) -> Result<Arc<Backing>, Errno> {
         Err(Errno::ENODEV)
     }
 }

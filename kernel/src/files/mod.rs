@@ -47,6 +47,7 @@ pub mod tree;
 mod waiting;
 pub mod walk;
 
+pub use console::input_arrived;
 pub use content::{FileContent, MOST_SIZE, Mapping, unnamed_file};
 pub use context::{Caller, Context};
 pub use control::answer_available;

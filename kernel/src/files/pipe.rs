@@ -8,6 +8,7 @@ use super::file::{File, Patience};
 use super::readiness::{Observers, Readiness};
 use super::transfer::{Destination, Source, buffer_for};
 use super::waiting;
+use crate::process::signal::{self, Signal};
 use crate::sync::{SpinLock, WaitQueue};
 use crate::syscall::Errno;
 use alloc::collections::VecDeque;
@@ -205,7 +206,7 @@ impl Pipe {
 
 /// Nobody will read what the current task writes: SIGPIPE for it, and EPIPE.
 pub(super) fn broken() -> Errno {
-    crate::process::signal::raise(Signal::SIGPIPE);
+    signal::raise(Signal::SIGPIPE);
     Errno::EPIPE
 }
 

@@ -5,7 +5,7 @@ use super::Errno;
 use crate::memory::user;
 use crate::files::lock::{self, Lock, Owner};
 use crate::files::{Content, Description, MOST_SIZE};
-use crate::process;
+use crate::process::{self, CloneFlags};
 use alloc::sync::Arc;
 use linux_raw_sys::general as abi;
 use linux_raw_sys::ioctl;
@@ -22,14 +22,16 @@ pub fn close(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
 }
 
 pub fn close_range(&[first, last, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
-    const UNSHARE: u32 = abi::CLOSE_RANGE_UNSHARE;
-    const MARK: u32 = abi::CLOSE_RANGE_CLOEXEC;
+    /// Take a table of its own first.
+    const UNSHARE: u32 = 2;
+    /// Mark instead of closing.
+    const MARK: u32 = 4;
     let (first, last) = (first as u32, last as u32);
     if flags as u32 & !(UNSHARE | MARK) != 0 || first > last {
         return Err(Errno::EINVAL);
     }
     if flags as u32 & UNSHARE != 0 {
-        process::unshare_files()?;
+        process::unshare(CloneFlags::FILES)?;
     }
     let table = table()?;
     if flags as u32 & MARK != 0 {

@@ -9,7 +9,7 @@ use crate::files::filesystem::MEMORY_FILES;
 use crate::files::{self, Access, Content, Inode, MOST_SIZE};
 use alloc::vec::Vec;
 use linux_raw_sys::general as abi;
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 const CURRENT: u64 = abi::AT_FDCWD as u64;
 /// All flags of `open` that mean something; older calls pass over others.
@@ -81,7 +81,7 @@ pub fn creat(&[path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
 }
 
 /// `struct open_how`.
-#[derive(FromBytes)]
+#[derive(FromBytes, IntoBytes)]
 #[repr(C)]
 struct How {
     flags: u64,

@@ -3,7 +3,7 @@
 use super::Errno;
 use crate::memory::user;
 use crate::files::walk::{MOST_PATH, Place, Walk};
-use crate::files::{Caller, Context, Description, Entry, FileTable};
+use crate::files::{Caller, Context, Description, Entry, FileTable, check_executable};
 use crate::process::{self, limits::Resource};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -92,4 +92,20 @@ pub fn entry_at(descriptor: u64, address: u64, flags: u32) -> Result<Arc<Entry>,
 /// EINVAL if `flags` has bits outside `known`.
 pub fn check_flags(flags: u32, known: u32) -> Result<(), Errno> {
     if flags & !known == 0 { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+/// The program that `execveat` names: EACCES if it may not be executed, ELOOP for a link that is not to be followed.
+pub fn find_executable(descriptor: i32, path: &[u8], flags: u32) -> Result<Arc<Entry>, Errno> {
+    check_flags(flags, abi::AT_EMPTY_PATH | abi::AT_SYMLINK_NOFOLLOW)?;
+    let entry = if path.is_empty() && flags & abi::AT_EMPTY_PATH != 0 {
+        description(descriptor as u64)?.entry().clone()
+    } else {
+        let follow = flags & abi::AT_SYMLINK_NOFOLLOW == 0;
+        walk_at(descriptor as u64, path)?.follow_last(follow).find(path)?
+    };
+    if entry.inode().is_symlink() {
+        return Err(Errno::ELOOP);
+    }
+    check_executable(&entry, &caller())?;
+    Ok(entry)
 }

@@ -38,7 +38,7 @@ use crate::time::{Expire, Timer};
 pub(crate) use class::Class;
 pub(crate) use loaded::{is_switching, with_loaded};
 pub(crate) use scheduler::{
-    arrived, become_idle, exit_current, is_idle, on_reschedule, preempt_here, prepare_to_sleep, run_idle, runnable, sleep, stay_awake, tick, yield_if_needed,
+    arrived, become_idle, busy_time, exit_current, is_idle, on_reschedule, preempt_here, prepare_to_sleep, run_idle, runnable, sleep, stay_awake, tick, yield_if_needed,
     yield_now,
 };
 pub(crate) use stack::KernelStack;

@@ -314,6 +314,23 @@ pub(super) fn cpu_time(task: &Task) -> u64 {
     if running { ran + time::now().saturating_sub(task.since.load(Ordering::Relaxed)) } else { ran }
 }
 
+/// Time that a CPU has spent on other tasks than its idle one, in nanoseconds.
+pub(crate) fn busy_time(cpu: usize) -> u64 {
+    let now = time::now();
+    let schedule = SCHEDULES.of(cpu).lock();
+    if schedule.idle.is_null() {
+        return 0;
+    }
+    // SAFETY: a CPU's idle task is never given back.
+    let idle = unsafe { &*schedule.idle };
+    let running = if ptr::eq(schedule.current, schedule.idle) {
+        now.saturating_sub(idle.since.load(Ordering::Relaxed))
+    } else {
+        0
+    };
+    now.saturating_sub(idle.ran.load(Ordering::Relaxed) + running)
+}
+
 fn slice_used_up(task: &Task, slice_end: u64, now: u64) -> bool {
     matches!(task.class(), Class::RoundRobin { .. }) && now >= slice_end
 }

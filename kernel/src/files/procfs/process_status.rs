@@ -2,6 +2,7 @@
 
 use super::process::{Subject, name_text};
 use crate::process::limits::{INFINITY, Resource};
+use crate::process::signal::{Disposition, Signal, SignalSet};
 use crate::process::{self, Process, Thread};
 use crate::syscall::Errno;
 use crate::{cpu, time};
@@ -120,7 +121,7 @@ pub fn status(subject: &Subject) -> Result<Vec<u8>, Errno> {
         ]);
     }
     let blocked = thread.as_ref().map_or(0, |thread| thread.blocked().bits());
-    let (ignored, caught) = process.dispositions();
+    let (ignored, caught) = dispositions(&process);
     let capabilities = credentials.capabilities;
     let online = cpu::online().bits();
     let affinity = thread.as_ref().and_then(|thread| thread.task()).map_or(online, |task| task.affinity().bits());
@@ -146,6 +147,19 @@ pub fn status(subject: &Subject) -> Result<Vec<u8>, Errno> {
         let _ = writeln!(text, "{name}:\t{value}");
     }
     Ok(text.into_bytes())
+}
+
+/// The signals that the process ignores and those that it handles.
+fn dispositions(process: &Process) -> (SignalSet, SignalSet) {
+    let (mut ignored, mut caught) = (SignalSet::EMPTY, SignalSet::EMPTY);
+    for signal in (1..=64).filter_map(Signal::new) {
+        match process.action(signal).disposition {
+            Disposition::Default => {}
+            Disposition::Ignore => ignored.insert(signal),
+            Disposition::Handler(_) => caught.insert(signal),
+        }
+    }
+    (ignored, caught)
 }
 
 /// Names, numbers and units of the limits, in Linux's order.

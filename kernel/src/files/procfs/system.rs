@@ -4,10 +4,22 @@ use super::super::filesystem;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use coherence::Mechanism;
 use core::fmt::Write;
 
 pub fn cmdline() -> Vec<u8> {
-    format!("{}\n", crate::boot::command_line()).into_bytes()
+    let line = crate::boot::command_line();
+    let mut words = Vec::new();
+    let without: Vec<&str> =
+        Mechanism::ALL.iter().filter(|&&one| !line.switches.has(one)).map(|one| one.name()).collect();
+    if !without.is_empty() {
+        words.push(format!("without={}", without.join(",")));
+    }
+    words.extend(line.seed.map(|seed| format!("seed={seed}")));
+    words.extend(line.deterministic.then(|| String::from("deterministic")));
+    words.extend(line.suppress.map(|cause| format!("suppress={}", cause.name())));
+    words.extend(line.self_check.then(|| String::from("selfcheck")));
+    format!("{}\n", words.join(" ")).into_bytes()
 }
 
 pub fn version() -> Vec<u8> {
