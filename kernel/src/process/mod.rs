@@ -1,25 +1,80 @@
-//! Processes and threads.
+//! Processes: threads, their families, programs, signals, futexes, alarms.
+//!
+//! | noun | is | file |
+//! |---|---|---|
+//! | `Process` | a group of threads with one id | `thread_group` |
+//! | `Thread` | what one thread is to user mode | `thread` |
+//! | `UserSpace` | an address space in use by processes | `user_space` |
+//! | family | who is whose child, groups, sessions, zombies | `family` |
+//! | `Image` | what an ELF file asks for | `image`, loaded by `loader` for `execute` |
+//! | signal | from the sender to the handler's frame | `signal` |
+//! | `Alarm` | a timer that ends in a signal | `alarm`, `timers` |
+//!
+//! The kernel itself plays process 1: it starts the main program, adopts and reaps orphans, and when the main program ends it
+//! reports and powers off, whatever else still runs.
+
+mod alarm;
+mod clone;
+pub(crate) mod credentials;
+mod exception;
+mod execute;
+mod exit;
+mod family;
+pub(crate) mod futex;
+mod groups;
+mod image;
+mod initial_stack;
+pub(crate) mod limits;
+mod loader;
+mod main_program;
+pub(crate) mod random;
+pub(crate) mod restart;
+pub(crate) mod robust_list;
+mod script;
+pub(crate) mod signal;
+mod status;
+mod thread;
+mod thread_group;
+mod timers;
+mod user_space;
+mod wait;
 
 use crate::arch::TrapFrame;
-use crate::{console, report, task};
-use protocol::report::Exit;
+use crate::task;
+use alloc::sync::Arc;
 
-/// A thread of a program.
-pub(crate) struct Thread;
+pub(crate) use alarm::{Alarm, AlarmClock, Notice, Setting};
+pub(crate) use clone::{CloneFlags, Request as CloneRequest, clone, unshare};
+pub(crate) use exception::{exception, fault};
+pub(crate) use execute::{caller_of, execute};
+pub(crate) use exit::{end_process, end_thread};
+pub(crate) use family::{
+    ID_LIMIT, REAPER, Relations, counts, find_process, find_thread, group_members, process_ids, relations,
+};
+pub(crate) use groups::{new_session, set_group};
+pub(crate) use image::USER_END;
+pub(crate) use initial_stack::{Arguments, ROOM_MAX as ARGUMENT_ROOM_MAX, STRING_MAX};
+pub(crate) use main_program::start_init;
+use main_program::main_program_ended;
+pub(crate) use status::{ExitStatus, Usage};
+pub(crate) use thread::{DEFAULT_TIMER_SLACK, FaultRecord, NAME_SIZE, Thread};
+pub(crate) use thread_group::Process;
+pub(crate) use timers::{Interval, PosixTimer, Timers};
+pub(crate) use user_space::{Program, UserSpace};
+pub(crate) use wait::{Event, Report, WaitOptions, Which, wait};
 
-/// The first kernel task: starts the main program.
-pub(crate) fn start_init() {
-    report::program_starts();
-    console::write(console::Channel::Output, b"no program\n");
-    report::finish(Exit::Code(0))
+/// Nanoseconds of one tick of user mode's clock (`sysconf(_SC_CLK_TCK)` is 100).
+pub(crate) const NANOSECONDS_PER_TICK: u64 = 10_000_000;
+
+/// The running thread.
+///
+/// # Panics
+/// In a kernel task: nothing there may act for a program.
+pub(crate) fn current() -> Arc<Thread> {
+    task::current().thread().expect("a program's thread is running").clone()
 }
 
-/// An exception that a program caused.
-pub(crate) fn exception(_frame: &mut TrapFrame, _vector: u8) {
-    task::exit_current();
-}
-
-/// Work before the return to user mode.
-pub(crate) fn return_to_user(_frame: &mut TrapFrame) {
-    task::current().clear_interrupted();
+/// Does what is due before user mode; called by the entry code when the task's work flags say so.
+pub(crate) fn return_to_user(frame: &mut TrapFrame) {
+    signal::deliver(frame, None);
 }

@@ -43,7 +43,7 @@ errors! {
     EBADMSG EOVERFLOW EILSEQ EUSERS ENOTSOCK EDESTADDRREQ EMSGSIZE EPROTOTYPE ENOPROTOOPT EPROTONOSUPPORT
     ESOCKTNOSUPPORT EOPNOTSUPP EPFNOSUPPORT EAFNOSUPPORT EADDRINUSE EADDRNOTAVAIL ENETDOWN ENETUNREACH
     ENETRESET ECONNABORTED ECONNRESET ENOBUFS EISCONN ENOTCONN ESHUTDOWN ETIMEDOUT ECONNREFUSED EHOSTDOWN
-    EHOSTUNREACH EALREADY EINPROGRESS ESTALE EDQUOT ECANCELED EOWNERDEAD ENOTRECOVERABLE
+    EHOSTUNREACH EALREADY EINPROGRESS ESTALE EDQUOT ECANCELED ELIBBAD EOWNERDEAD ENOTRECOVERABLE
 }
 
 impl Errno {
@@ -55,6 +55,11 @@ impl Errno {
     pub const ERESTARTNOHAND: Errno = Errno(514);
     /// Interrupted; if no handler ran, go on through `restart_syscall`.
     pub const ERESTART_RESTARTBLOCK: Errno = Errno(516);
+
+    /// Whether it is one of the four above.
+    pub const fn is_restart(self) -> bool {
+        matches!(self.0, 512..=516)
+    }
 
     /// The number, as user mode knows it.
     pub const fn number(self) -> u16 {
@@ -72,6 +77,21 @@ impl fmt::Debug for Errno {
         match self.name() {
             Some(name) => formatter.write_str(name),
             None => write!(formatter, "Errno({})", self.0),
+        }
+    }
+}
+
+impl From<memory::Error> for Errno {
+    fn from(error: memory::Error) -> Errno {
+        match error {
+            memory::Error::OutOfMemory => Errno::ENOMEM,
+            memory::Error::Invalid => Errno::EINVAL,
+            memory::Error::NotAllowed => Errno::EACCES,
+            memory::Error::Exists => Errno::EEXIST,
+            memory::Error::NotMapped => Errno::EFAULT,
+            memory::Error::Again => Errno::EAGAIN,
+            memory::Error::Permission => Errno::EPERM,
+            memory::Error::Busy => Errno::EBUSY,
         }
     }
 }

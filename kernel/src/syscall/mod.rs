@@ -1,21 +1,47 @@
 //! System calls: from the number in `rax` to the function that does it.
 //!
-//! One table (`table`), one file per family of calls. A call takes its six raw arguments, checks every one of them,
-//! and returns a value or an [`Errno`].
+//! One table (`table`), one file per family of calls. A call takes its six raw arguments, checks every one of them, and
+//! returns a value or an [`Errno`]. Numbers without a function get ENOSYS and are counted, so that the report can say
+//! what a program lacked.
+//!
+//! A call that a signal interrupts returns one of the restart codes of `errno`. Only then does the way out differ: what becomes of
+//! the call depends on the handler that runs, if one does, and that is for signal delivery to decide.
 
 mod errno;
-
-pub use errno::Errno;
-
-use core::sync::atomic::{AtomicU64, Ordering};
+mod futex;
+mod identity;
+mod limit;
+mod process;
+mod schedule;
+mod signal;
+mod system;
+mod table;
+mod time;
+mod timer;
+mod unknown;
 
 use crate::arch::TrapFrame;
+use crate::process::signal::{Interrupted, deliver};
 
-/// Calls whose number nobody serves.
-pub(crate) static UNKNOWN: AtomicU64 = AtomicU64::new(0);
+pub(crate) use errno::Errno;
+pub(crate) use unknown::unknown_calls;
 
-/// A system call: the number and arguments are in the frame, the result goes into `rax`.
+/// The six argument registers of a system call.
+pub(crate) type Arguments = [u64; 6];
+
+/// The number of `restart_syscall`, which signal delivery makes user mode call.
+pub(crate) const RESTART_SYSCALL: u64 = linux_raw_sys::general::__NR_restart_syscall as u64;
+
+/// Runs the system call that `frame` asks for and leaves its result there.
 pub(crate) fn dispatch(frame: &mut TrapFrame) {
-    UNKNOWN.fetch_add(1, Ordering::Relaxed);
-    frame.rax = (-38_i64) as u64;
+    let number = frame.rax;
+    match table::call(frame, number, &frame.arguments()) {
+        Ok(value) => frame.rax = value as u64,
+        Err(error) => {
+            frame.rax = error.to_register();
+            if error.is_restart() {
+                deliver(frame, Some(Interrupted { number, error }));
+            }
+        }
+    }
 }

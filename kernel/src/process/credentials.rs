@@ -1,0 +1,203 @@
+//! Who a process is: user and group ids, supplementary groups, capabilities.
+//!
+//! There is one user database on this machine, root's, and no security boundary between programs of one boot. The ids are
+//! kept and changed by Linux's rules all the same, because programs drop their rights and check that they are gone.
+//! They belong to the process, not the thread; libc keeps the threads of a process alike anyway.
+
+use crate::syscall::Errno;
+use alloc::vec::Vec;
+
+/// "Leave unchanged" in `setresuid` and its kin.
+pub const UNCHANGED: u32 = u32::MAX;
+/// Most supplementary groups (`NGROUPS_MAX`).
+pub const GROUPS_MAX: usize = 65536;
+/// All capabilities that Linux 6.1 knows: 0..=40.
+pub const ALL_CAPABILITIES: u64 = (1 << 41) - 1;
+
+/// Real, effective, saved and file-system id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Identity {
+    /// Who started it.
+    pub real: u32,
+    /// Whose rights it has.
+    pub effective: u32,
+    /// Whose rights it may take back.
+    pub saved: u32,
+    /// Whose rights files see; follows `effective`.
+    pub file_system: u32,
+}
+
+impl Identity {
+    fn owns(&self, id: u32) -> bool {
+        id == self.real || id == self.effective || id == self.saved
+    }
+
+    /// `setuid`: with `privileged` all ids change, else only to one of the own.
+    pub fn set(&mut self, id: u32, privileged: bool) -> Result<(), Errno> {
+        if id == UNCHANGED {
+            return Err(Errno::EINVAL);
+        }
+        if privileged {
+            self.real = id;
+            self.saved = id;
+        } else if id != self.real && id != self.saved {
+            return Err(Errno::EPERM);
+        }
+        self.effective = id;
+        self.file_system = id;
+        Ok(())
+    }
+
+    /// `setreuid`: the saved id follows when the real one is set, or the effective one to something else than the real.
+    pub fn set_real_effective(&mut self, real: u32, effective: u32, privileged: bool) -> Result<(), Errno> {
+        let old = *self;
+        if real != UNCHANGED && !privileged && real != old.real && real != old.effective {
+            return Err(Errno::EPERM);
+        }
+        if effective != UNCHANGED && !privileged && !old.owns(effective) {
+            return Err(Errno::EPERM);
+        }
+        if real != UNCHANGED {
+            self.real = real;
+        }
+        if effective != UNCHANGED {
+            self.effective = effective;
+        }
+        if real != UNCHANGED || (effective != UNCHANGED && effective != old.real) {
+            self.saved = self.effective;
+        }
+        self.file_system = self.effective;
+        Ok(())
+    }
+
+    /// `setresuid`.
+    pub fn set_all(&mut self, ids: [u32; 3], privileged: bool) -> Result<(), Errno> {
+        if !privileged && ids.iter().any(|&id| id != UNCHANGED && !self.owns(id)) {
+            return Err(Errno::EPERM);
+        }
+        let [real, effective, saved] = ids;
+        for (place, id) in
+            [(&mut self.real, real), (&mut self.effective, effective), (&mut self.saved, saved)]
+        {
+            if id != UNCHANGED {
+                *place = id;
+            }
+        }
+        self.file_system = self.effective;
+        Ok(())
+    }
+
+    /// `setfsuid`: never fails, returns what was there before.
+    pub fn set_file_system(&mut self, id: u32, privileged: bool) -> u32 {
+        let old = self.file_system;
+        if id != UNCHANGED && (privileged || self.owns(id) || id == old) {
+            self.file_system = id;
+        }
+        old
+    }
+}
+
+/// Capability sets as `capget` shows them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capabilities {
+    /// In force.
+    pub effective: u64,
+    /// May be put in force.
+    pub permitted: u64,
+    /// Kept over `execve`.
+    pub inheritable: u64,
+    /// The most that `execve` can give.
+    pub bounding: u64,
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// User ids.
+    pub user: Identity,
+    /// Group ids.
+    pub group: Identity,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+    /// Capability sets.
+    pub capabilities: Capabilities,
+    /// PR_SET_KEEPCAPS.
+    pub keep_capabilities: bool,
+}
+
+impl Credentials {
+    /// Root with every capability.
+    pub fn root() -> Credentials {
+        Credentials {
+            user: Identity::default(),
+            group: Identity::default(),
+            groups: Vec::new(),
+            capabilities: Capabilities {
+                effective: ALL_CAPABILITIES,
+                permitted: ALL_CAPABILITIES,
+                inheritable: 0,
+                bounding: ALL_CAPABILITIES,
+            },
+            keep_capabilities: false,
+        }
+    }
+
+    /// Whether capability `number` is in force.
+    pub fn has(&self, number: u32) -> bool {
+        self.capabilities.effective & (1 << number) != 0
+    }
+
+    /// Changes user ids by `change` and then the capabilities as Linux does: leaving root for good loses them, a change of
+    /// the effective id alone clears or restores those in force.
+    pub fn change_user(
+        &mut self,
+        change: impl FnOnce(&mut Identity, bool) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let old = self.user;
+        let privileged = self.has(CAP_SETUID);
+        change(&mut self.user, privileged)?;
+        let was_root = old.real == 0 || old.effective == 0 || old.saved == 0;
+        let is_root = self.user.real == 0 || self.user.effective == 0 || self.user.saved == 0;
+        if was_root && !is_root && !self.keep_capabilities {
+            self.capabilities.permitted = 0;
+            self.capabilities.effective = 0;
+        }
+        if old.effective == 0 && self.user.effective != 0 {
+            self.capabilities.effective = 0;
+        }
+        if old.effective != 0 && self.user.effective == 0 {
+            self.capabilities.effective = self.capabilities.permitted;
+        }
+        Ok(())
+    }
+
+    /// What `execve` does to them: root gets all that the bounding set allows.
+    pub fn after_exec(&mut self) {
+        self.keep_capabilities = false;
+        self.user.saved = self.user.effective;
+        self.group.saved = self.group.effective;
+        if self.user.effective == 0 || self.user.real == 0 {
+            self.capabilities.permitted = self.capabilities.bounding | self.capabilities.inheritable;
+            self.capabilities.effective =
+                if self.user.effective == 0 { self.capabilities.permitted } else { 0 };
+        } else {
+            self.capabilities.permitted = 0;
+            self.capabilities.effective = 0;
+        }
+    }
+}
+
+/// May signal processes of others.
+pub const CAP_KILL: u32 = 5;
+/// May set any group id.
+pub const CAP_SETGID: u32 = 6;
+/// May set any user id.
+pub const CAP_SETUID: u32 = 7;
+/// May drop from the bounding set.
+pub const CAP_SETPCAP: u32 = 8;
+/// May raise priorities and use real-time policies.
+pub const CAP_SYS_NICE: u32 = 23;
+/// May raise hard limits.
+pub const CAP_SYS_RESOURCE: u32 = 24;
+/// May set clocks.
+pub const CAP_SYS_TIME: u32 = 25;

@@ -1,0 +1,233 @@
+//! A process: a group of threads that share an id, an address space and signal handlers.
+//!
+//! Locks, in the order in which they may be taken together: the family (`family`), then a process's signals, then a thread's
+//! pending signals, then the table of actions. The last three are taken by timers' interrupts, so they keep interrupts
+//! off, and nothing under them allocates for a standard signal or sleeps. The other fields have locks of their own
+//! that are held for a copy only.
+
+use super::credentials::Credentials;
+use super::limits::{Limit, Limits, Resource};
+use super::timers::Timers;
+use super::signal::{Action, Actions, Signal, SignalState};
+use super::{Thread, Usage, UserSpace};
+use crate::sync::{InterruptLock, SpinLock, WaitQueue};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+/// A process.
+pub struct Process {
+    id: u32,
+    /// Threads, shared pending signals, stop and exit state.
+    pub(super) signals: InterruptLock<SignalState>,
+    actions: InterruptLock<Arc<InterruptLock<Actions>>>,
+    memory: SpinLock<Option<Arc<UserSpace>>>,
+    credentials: SpinLock<Credentials>,
+    limits: SpinLock<Limits>,
+    /// Wakes `wait4`: a child ended, stopped or continued.
+    pub(super) child_events: WaitQueue,
+    /// Wakes stopped threads, and the `execve` that waits for the others to be gone.
+    pub(super) changes: WaitQueue,
+    /// What threads that are gone used.
+    past_usage: SpinLock<Usage>,
+    /// The CPU time in it, apart because alarms look at it in interrupts.
+    past_time: AtomicU64,
+    /// What children that were waited for used.
+    child_usage: SpinLock<Usage>,
+    timers: Timers,
+    /// Nanoseconds since boot.
+    started: u64,
+    /// PR_SET_CHILD_SUBREAPER.
+    pub(super) reaps_orphans: AtomicBool,
+    /// PR_SET_PDEATHSIG, 0 for none.
+    pub(super) parent_death_signal: AtomicU32,
+    /// PR_SET_DUMPABLE.
+    pub(super) dumpable: AtomicU32,
+    /// `personality`.
+    pub(super) personality: AtomicU32,
+    /// `/proc/PID/oom_score_adj`.
+    out_of_memory_adjustment: AtomicI32,
+    /// Set once a program was loaded since the last fork: `setpgid` by the parent is refused then.
+    pub(super) executed: AtomicBool,
+    faults: AtomicU64,
+}
+
+impl Process {
+    /// A process without threads.
+    pub(super) fn new(id: u32, inherited: Inherited) -> Arc<Process> {
+        Arc::new(Process {
+            id,
+            signals: InterruptLock::new(SignalState::new()),
+            actions: InterruptLock::new(inherited.actions),
+            memory: SpinLock::new(Some(inherited.memory)),
+            credentials: SpinLock::new(inherited.credentials),
+            limits: SpinLock::new(inherited.limits),
+            child_events: WaitQueue::new(),
+            changes: WaitQueue::new(),
+            past_usage: SpinLock::new(Usage::default()),
+            past_time: AtomicU64::new(0),
+            child_usage: SpinLock::new(Usage::default()),
+            timers: Timers::new(),
+            started: crate::time::now(),
+            reaps_orphans: AtomicBool::new(false),
+            parent_death_signal: AtomicU32::new(0),
+            dumpable: AtomicU32::new(1),
+            personality: AtomicU32::new(inherited.personality),
+            out_of_memory_adjustment: AtomicI32::new(inherited.out_of_memory_adjustment),
+            executed: AtomicBool::new(false),
+            faults: AtomicU64::new(0),
+        })
+    }
+
+    /// Process id, also the id of its first thread.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Nanoseconds since boot when it was made.
+    pub fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// Its address space; `None` once it has ended.
+    pub fn memory(&self) -> Option<Arc<UserSpace>> {
+        self.memory.lock().clone()
+    }
+
+    /// Replaces its address space (`execve`) or lets go of it (the end), and returns the old one.
+    pub(super) fn set_memory(&self, memory: Option<Arc<UserSpace>>) -> Option<Arc<UserSpace>> {
+        core::mem::replace(&mut *self.memory.lock(), memory)
+    }
+
+    /// A copy of its ids and capabilities.
+    pub fn credentials(&self) -> Credentials {
+        self.credentials.lock().clone()
+    }
+
+    /// Changes its ids and capabilities.
+    pub fn with_credentials<R>(&self, change: impl FnOnce(&mut Credentials) -> R) -> R {
+        change(&mut self.credentials.lock())
+    }
+
+    /// All resource limits.
+    pub fn limits(&self) -> Limits {
+        self.limits.lock().clone()
+    }
+
+    /// One resource limit.
+    pub fn limit(&self, resource: Resource) -> Limit {
+        self.limits.lock().get(resource)
+    }
+
+    /// Reads and changes limits in one step.
+    pub(super) fn with_limits<R>(&self, change: impl FnOnce(&mut Limits) -> R) -> R {
+        change(&mut self.limits.lock())
+    }
+
+    /// Its threads at this moment.
+    pub fn threads(&self) -> Vec<Arc<Thread>> {
+        // Room is made before interrupts are off; if threads were added meanwhile, once more.
+        let mut threads = Vec::new();
+        loop {
+            let count = self.signals.lock().threads.len();
+            threads.reserve(count);
+            let signals = self.signals.lock();
+            if signals.threads.len() <= threads.capacity() {
+                threads.extend(signals.threads.iter().cloned());
+                return threads;
+            }
+        }
+    }
+
+    /// The first thread while it lives, else any.
+    pub fn leader(&self) -> Option<Arc<Thread>> {
+        let signals = self.signals.lock();
+        let first = signals.threads.iter().find(|thread| thread.id() == self.id);
+        first.or_else(|| signals.threads.first()).cloned()
+    }
+
+    /// The table of actions, shared with whom CLONE_SIGHAND made it shared.
+    pub(super) fn actions(&self) -> Arc<InterruptLock<Actions>> {
+        self.actions.lock().clone()
+    }
+
+    /// The action for `signal`.
+    pub fn action(&self, signal: Signal) -> Action {
+        self.actions.lock().lock().get(signal)
+    }
+
+    /// Replaces the table by one of its own (`execve`).
+    pub(super) fn set_actions(&self, actions: Actions) {
+        let new = Arc::new(InterruptLock::new(actions));
+        let old = core::mem::replace(&mut *self.actions.lock(), new);
+        drop(old);
+    }
+
+    /// Its alarms.
+    pub fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    /// How many threads live.
+    pub fn thread_count(&self) -> usize {
+        self.signals.lock().threads.len()
+    }
+
+    /// CPU time of all its threads in nanoseconds, those that are gone included. Callable from interrupts.
+    pub fn cpu_time(&self) -> u64 {
+        let past = self.past_time.load(Ordering::Relaxed);
+        let signals = self.signals.lock();
+        past + signals.threads.iter().map(|thread| thread.cpu_time()).sum::<u64>()
+    }
+
+    /// What its threads used, those that are gone included.
+    pub fn usage(&self) -> Usage {
+        let mut usage = *self.past_usage.lock();
+        for thread in self.threads() {
+            usage.add(&thread.usage());
+        }
+        usage.minor_faults += self.faults.load(Ordering::Relaxed);
+        usage
+    }
+
+    /// Keeps what a thread that ends has used.
+    pub(super) fn add_past_usage(&self, usage: &Usage) {
+        self.past_time.fetch_add(usage.user + usage.system, Ordering::Relaxed);
+        self.past_usage.lock().add(usage);
+    }
+
+    /// What children used that were waited for.
+    pub fn child_usage(&self) -> Usage {
+        *self.child_usage.lock()
+    }
+
+    /// Adds what a child used that was just waited for.
+    pub(super) fn add_child_usage(&self, usage: &Usage) {
+        self.child_usage.lock().add(usage);
+    }
+
+    /// Counts one page fault.
+    pub fn count_fault(&self) {
+        self.faults.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How eagerly the out-of-memory kill picks it: -1000 (never) to 1000.
+    pub fn out_of_memory_adjustment(&self) -> i32 {
+        self.out_of_memory_adjustment.load(Ordering::Relaxed)
+    }
+
+    /// Sets it; the caller has checked the range.
+    pub fn set_out_of_memory_adjustment(&self, value: i32) {
+        self.out_of_memory_adjustment.store(value, Ordering::Relaxed);
+    }
+}
+
+/// What a new process has from its parent.
+pub(super) struct Inherited {
+    pub(super) actions: Arc<InterruptLock<Actions>>,
+    pub(super) memory: Arc<UserSpace>,
+    pub(super) credentials: Credentials,
+    pub(super) limits: Limits,
+    pub(super) personality: u32,
+    pub(super) out_of_memory_adjustment: i32,
+}

@@ -1,0 +1,150 @@
+//! The alarms of a process: the three of `setitimer`, and those that `timer_create` made.
+
+use super::Process;
+use super::alarm::{Alarm, AlarmClock, Notice, Setting};
+use super::signal::Signal;
+use crate::sync::SpinLock;
+use crate::syscall::Errno;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+
+/// Most POSIX timers of one process.
+const TIMERS_MAX: usize = 4096;
+
+/// Which of the three interval timers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Interval {
+    /// ITIMER_REAL, SIGALRM.
+    Real,
+    /// ITIMER_VIRTUAL, SIGVTALRM. CPU time is not split into user and system time here, so it counts both.
+    Virtual,
+    /// ITIMER_PROF, SIGPROF.
+    Profile,
+}
+
+impl Interval {
+    /// By Linux's number.
+    ///
+    /// # Errors
+    /// EINVAL.
+    pub(crate) fn new(number: u64) -> Result<Interval, Errno> {
+        match number as u32 {
+            0 => Ok(Interval::Real),
+            1 => Ok(Interval::Virtual),
+            2 => Ok(Interval::Profile),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn alarm(self, process: &Arc<Process>) -> Alarm {
+        let (clock, signal) = match self {
+            Interval::Real => (AlarmClock::Boot, Signal::SIGALRM),
+            Interval::Virtual => (AlarmClock::ProcessTime, Signal::SIGVTALRM),
+            Interval::Profile => (AlarmClock::ProcessTime, Signal::SIGPROF),
+        };
+        Alarm::new(process, clock, Notice::Signal(signal))
+    }
+}
+
+/// A POSIX timer.
+pub(crate) struct PosixTimer {
+    /// The alarm that it is.
+    pub(crate) alarm: Alarm,
+    /// Absolute times are counted from 1970, not from boot.
+    pub(crate) is_realtime: bool,
+}
+
+/// All alarms of a process, made when first used.
+pub(crate) struct Timers {
+    intervals: SpinLock<[Option<Arc<Alarm>>; 3]>,
+    posix: SpinLock<BTreeMap<i32, Arc<PosixTimer>>>,
+    /// Overrun of the last delivered signal of each timer that had one.
+    overruns: SpinLock<BTreeMap<i32, i32>>,
+}
+
+impl Timers {
+    /// None set.
+    pub(super) const fn new() -> Timers {
+        Timers {
+            intervals: SpinLock::new([None, None, None]),
+            posix: SpinLock::new(BTreeMap::new()),
+            overruns: SpinLock::new(BTreeMap::new()),
+        }
+    }
+
+    /// The alarm behind an interval timer, if it was ever set.
+    pub(crate) fn interval(&self, which: Interval) -> Option<Arc<Alarm>> {
+        self.intervals.lock()[which as usize].clone()
+    }
+
+    /// How an interval timer is set.
+    pub(crate) fn interval_setting(&self, which: Interval) -> Setting {
+        self.interval(which).map_or(Setting::default(), |alarm| alarm.get())
+    }
+
+    /// Sets an interval timer; returns how it was set before.
+    pub(crate) fn set_interval(&self, process: &Arc<Process>, which: Interval, new: Setting) -> Setting {
+        let alarm = self.interval(which).unwrap_or_else(|| {
+            let fresh = Arc::new(which.alarm(process));
+            self.intervals.lock()[which as usize].get_or_insert(fresh).clone()
+        });
+        let deadline = (new.remaining != 0).then(|| alarm.now().saturating_add(new.remaining));
+        alarm.set(deadline, new.interval)
+    }
+
+    /// Adds a POSIX timer that `make` builds from its id.
+    ///
+    /// # Errors
+    /// EAGAIN if there are too many.
+    pub(crate) fn add(&self, make: impl FnOnce(i32) -> PosixTimer) -> Result<i32, Errno> {
+        let mut posix = self.posix.lock();
+        if posix.len() >= TIMERS_MAX {
+            return Err(Errno::EAGAIN);
+        }
+        let id = (0..).find(|id| !posix.contains_key(id)).ok_or(Errno::EAGAIN)?;
+        posix.insert(id, Arc::new(make(id)));
+        Ok(id)
+    }
+
+    /// The POSIX timer with this id.
+    ///
+    /// # Errors
+    /// EINVAL.
+    pub(crate) fn get(&self, id: i32) -> Result<Arc<PosixTimer>, Errno> {
+        self.posix.lock().get(&id).cloned().ok_or(Errno::EINVAL)
+    }
+
+    /// Deletes a POSIX timer.
+    ///
+    /// # Errors
+    /// EINVAL if there is none with this id.
+    pub(crate) fn remove(&self, id: i32) -> Result<(), Errno> {
+        let removed = self.posix.lock().remove(&id);
+        self.overruns.lock().remove(&id);
+        removed.map(drop).ok_or(Errno::EINVAL)
+    }
+
+    /// Notes the overrun of a timer's signal that is being delivered.
+    pub(super) fn note_overrun(&self, id: i32, overrun: i32) {
+        self.overruns.lock().insert(id, overrun);
+    }
+
+    /// Overrun of the timer's last delivered signal.
+    pub(crate) fn overrun(&self, id: i32) -> i32 {
+        self.overruns.lock().get(&id).copied().unwrap_or(0)
+    }
+
+    /// Deletes the POSIX timers (`execve`).
+    pub(super) fn clear_posix(&self) {
+        let removed = core::mem::take(&mut *self.posix.lock());
+        drop(removed);
+        self.overruns.lock().clear();
+    }
+
+    /// Takes everything down (the end).
+    pub(super) fn clear(&self) {
+        self.clear_posix();
+        let removed = core::mem::take(&mut *self.intervals.lock());
+        drop(removed);
+    }
+}

@@ -1,0 +1,66 @@
+//! An address space in the hands of processes.
+//!
+//! CPUs keep an `Arc` to the address space that they have loaded, also when they only borrow it, so the number of
+//! references does not say whether a program can still run in it. [`UserSpace`] counts users: threads' processes, and for a
+//! moment those who look at it from outside. When the last lets go, the mappings and their frames are given back; the
+//! tables follow once no CPU has them loaded.
+
+use crate::files::Entry;
+use crate::memory::AddressSpace;
+use crate::sync::SpinLock;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// A counted use of an address space.
+pub struct UserSpace {
+    space: Arc<AddressSpace>,
+    program: SpinLock<Program>,
+}
+
+/// What `execve` put there.
+#[derive(Clone, Default)]
+pub struct Program {
+    /// Path of the executable as it was resolved.
+    pub path: Vec<u8>,
+    /// The executable itself, for `/proc/PID/exe`.
+    pub file: Option<Arc<Entry>>,
+    /// Where the argument strings are.
+    pub arguments: Range<u64>,
+    /// Where the environment strings are.
+    pub environment: Range<u64>,
+    /// Where the auxiliary vector's owner, the first stack pointer, was.
+    pub stack_start: u64,
+}
+
+impl UserSpace {
+    /// Takes over an address space that no one else uses.
+    pub fn new(space: Arc<AddressSpace>, program: Program) -> Arc<UserSpace> {
+        Arc::new(UserSpace { space, program: SpinLock::new(program) })
+    }
+
+    /// The address space itself, as the task and the memory calls want it.
+    pub fn space(&self) -> &Arc<AddressSpace> {
+        &self.space
+    }
+
+    /// What runs in it.
+    pub fn program(&self) -> Program {
+        self.program.lock().clone()
+    }
+
+    /// A copy for a forked child.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn fork(&self) -> Result<Arc<UserSpace>, memory::Error> {
+        let space = self.space.fork()?;
+        Ok(UserSpace::new(space, self.program()))
+    }
+}
+
+impl Drop for UserSpace {
+    fn drop(&mut self) {
+        self.space.teardown_user();
+    }
+}

@@ -1,0 +1,128 @@
+//! Resource limits and usage.
+
+use super::time::Timeval;
+use super::{Arguments, Errno};
+use crate::memory::user;
+use crate::process::credentials::CAP_SYS_RESOURCE;
+use crate::process::limits::{Limit, Resource};
+use crate::process::{NANOSECONDS_PER_TICK, Process, Usage, current, find_process};
+use crate::time;
+use ::memory::Limit as SpaceLimit;
+use alloc::sync::Arc;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+const RUSAGE_SELF: i32 = 0;
+const RUSAGE_CHILDREN: i32 = -1;
+const RUSAGE_THREAD: i32 = 1;
+
+/// `struct rusage`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct UsageRecord {
+    user: Timeval,
+    system: Timeval,
+    /// Kilobytes.
+    peak_resident: u64,
+    unused: [u64; 3],
+    minor_faults: u64,
+    major_faults: u64,
+    unused_more: [u64; 6],
+    voluntary_switches: u64,
+    involuntary_switches: u64,
+}
+
+impl UsageRecord {
+    pub(super) fn of(usage: &Usage) -> UsageRecord {
+        UsageRecord {
+            user: Timeval::from_nanoseconds(usage.user),
+            system: Timeval::from_nanoseconds(usage.system),
+            peak_resident: usage.peak_pages * 4,
+            unused: [0; 3],
+            minor_faults: usage.minor_faults,
+            major_faults: 0,
+            unused_more: [0; 6],
+            voluntary_switches: usage.voluntary_switches,
+            involuntary_switches: usage.involuntary_switches,
+        }
+    }
+}
+
+/// `getrlimit(resource, result)`.
+pub(super) fn getrlimit(arguments: &Arguments) -> Result<usize, Errno> {
+    let limit = current().process().limit(Resource::new(arguments[0])?);
+    user::write(arguments[1], &limit)?;
+    Ok(0)
+}
+
+/// `setrlimit(resource, new)`.
+pub(super) fn setrlimit(arguments: &Arguments) -> Result<usize, Errno> {
+    let resource = Resource::new(arguments[0])?;
+    let new = user::read(arguments[1])?;
+    set(current().process(), resource, new)?;
+    Ok(0)
+}
+
+/// `prlimit64(process, resource, new, old)`.
+pub(super) fn prlimit64(arguments: &Arguments) -> Result<usize, Errno> {
+    let [id, resource, new, old, ..] = *arguments;
+    let resource = Resource::new(resource)?;
+    let process: Arc<Process> = match id as u32 {
+        0 => current().process().clone(),
+        id => find_process(id).ok_or(Errno::ESRCH)?,
+    };
+    let new = match new {
+        0 => None,
+        pointer => Some(user::read::<Limit>(pointer)?),
+    };
+    let before = process.limit(resource);
+    if let Some(new) = new {
+        set(&process, resource, new)?;
+    }
+    if old != 0 {
+        user::write(old, &before)?;
+    }
+    Ok(0)
+}
+
+fn set(process: &Process, resource: Resource, new: Limit) -> Result<(), Errno> {
+    let privileged = current().process().credentials().has(CAP_SYS_RESOURCE);
+    process.with_limits(|limits| limits.set(resource, new, privileged))?;
+    // The address space keeps its own copy of those that it enforces.
+    let enforced = match resource {
+        Resource::AS => SpaceLimit::AddressSpace,
+        Resource::DATA => SpaceLimit::Data,
+        Resource::STACK => SpaceLimit::Stack,
+        Resource::MEMLOCK => SpaceLimit::Locked,
+        _ => return Ok(()),
+    };
+    if let Some(memory) = process.memory() {
+        memory.space().set_limit(enforced, new.soft);
+    }
+    Ok(())
+}
+
+/// `getrusage(who, result)`.
+pub(super) fn getrusage(arguments: &Arguments) -> Result<usize, Errno> {
+    let thread = current();
+    let usage = match arguments[0] as i32 {
+        RUSAGE_SELF => thread.process().usage(),
+        RUSAGE_CHILDREN => thread.process().child_usage(),
+        RUSAGE_THREAD => thread.usage(),
+        _ => return Err(Errno::EINVAL),
+    };
+    user::write(arguments[1], &UsageRecord::of(&usage))?;
+    Ok(0)
+}
+
+/// `times(result)`.
+pub(super) fn times(arguments: &Arguments) -> Result<usize, Errno> {
+    let thread = current();
+    let own = thread.process().usage();
+    let children = thread.process().child_usage();
+    if arguments[0] != 0 {
+        let ticks = [own.user, own.system, children.user, children.system]
+            .map(|nanoseconds| nanoseconds / NANOSECONDS_PER_TICK);
+        user::write(arguments[0], &ticks)?;
+    }
+    Ok((time::now() / NANOSECONDS_PER_TICK) as usize)
+}
