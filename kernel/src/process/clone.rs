@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 bitflags::bitflags! {
     /// Flags of `clone` and `clone3`, with Linux's values.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-    pub struct CloneFlags: u64 {
+    pub(crate) struct CloneFlags: u64 {
         /// Share the address space.
         const VM = 0x100;
         /// Share working directory, root and umask.
@@ -58,19 +58,19 @@ bitflags::bitflags! {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Request {
+pub(crate) struct Request {
     /// What is shared and stored.
-    pub flags: CloneFlags,
+    pub(crate) flags: CloneFlags,
     /// Initial `rsp`; 0 keeps the parent's.
-    pub stack: u64,
+    pub(crate) stack: u64,
     /// `fs` base for SETTLS.
-    pub thread_pointer: u64,
+    pub(crate) thread_pointer: u64,
     /// Where PARENT_SETTID stores.
-    pub parent_word: u64,
+    pub(crate) parent_word: u64,
     /// Where CHILD_SETTID stores and CHILD_CLEARTID clears.
-    pub child_word: u64,
+    pub(crate) child_word: u64,
     /// Sent to the parent at the end.
-    pub exit_signal: Option<Signal>,
+    pub(crate) exit_signal: Option<Signal>,
 }
 
 /// Holds the parent of a vfork child until the child lets go of its memory.
@@ -103,7 +103,7 @@ impl Release {
 ///
 /// # Errors
 /// EINVAL for flags that contradict each other, EAGAIN without free ids, ENOMEM, EFAULT.
-pub fn clone(trap: &TrapFrame, request: Request) -> Result<u32, Errno> {
+pub(crate) fn clone(trap: &TrapFrame, request: Request) -> Result<u32, Errno> {
     check(&request)?;
     let parent = current();
     let id = FAMILY.lock().allocate_id().ok_or(Errno::EAGAIN)?;
@@ -226,7 +226,7 @@ fn store_ids(thread: &Thread, request: &Request) {
 ///
 /// # Errors
 /// ESRCH if it is ending.
-pub fn unshare(flags: CloneFlags) -> Result<(), Errno> {
+pub(crate) fn unshare(flags: CloneFlags) -> Result<(), Errno> {
     let thread = current();
     if flags.contains(CloneFlags::FILES) {
         let files = thread.files().ok_or(Errno::ESRCH)?;

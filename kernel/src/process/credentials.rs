@@ -8,23 +8,23 @@ use crate::syscall::Errno;
 use alloc::vec::Vec;
 
 /// "Leave unchanged" in `setresuid` and its kin.
-pub const UNCHANGED: u32 = u32::MAX;
+pub(crate) const UNCHANGED: u32 = u32::MAX;
 /// Most supplementary groups (`NGROUPS_MAX`).
-pub const GROUPS_MAX: usize = 65536;
+pub(crate) const GROUPS_MAX: usize = 65536;
 /// All capabilities that Linux 6.1 knows: 0..=40.
-pub const ALL_CAPABILITIES: u64 = (1 << 41) - 1;
+pub(crate) const ALL_CAPABILITIES: u64 = (1 << 41) - 1;
 
 /// Real, effective, saved and file-system id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Identity {
+pub(crate) struct Identity {
     /// Who started it.
-    pub real: u32,
+    pub(crate) real: u32,
     /// Whose rights it has.
-    pub effective: u32,
+    pub(crate) effective: u32,
     /// Whose rights it may take back.
-    pub saved: u32,
+    pub(crate) saved: u32,
     /// Whose rights files see; follows `effective`.
-    pub file_system: u32,
+    pub(crate) file_system: u32,
 }
 
 impl Identity {
@@ -33,7 +33,7 @@ impl Identity {
     }
 
     /// `setuid`: with `privileged` all ids change, else only to one of the own.
-    pub fn set(&mut self, id: u32, privileged: bool) -> Result<(), Errno> {
+    pub(crate) fn set(&mut self, id: u32, privileged: bool) -> Result<(), Errno> {
         if id == UNCHANGED {
             return Err(Errno::EINVAL);
         }
@@ -49,7 +49,7 @@ impl Identity {
     }
 
     /// `setreuid`: the saved id follows when the real one is set, or the effective one to something else than the real.
-    pub fn set_real_effective(&mut self, real: u32, effective: u32, privileged: bool) -> Result<(), Errno> {
+    pub(crate) fn set_real_effective(&mut self, real: u32, effective: u32, privileged: bool) -> Result<(), Errno> {
         let old = *self;
         if real != UNCHANGED && !privileged && real != old.real && real != old.effective {
             return Err(Errno::EPERM);
@@ -71,7 +71,7 @@ impl Identity {
     }
 
     /// `setresuid`.
-    pub fn set_all(&mut self, ids: [u32; 3], privileged: bool) -> Result<(), Errno> {
+    pub(crate) fn set_all(&mut self, ids: [u32; 3], privileged: bool) -> Result<(), Errno> {
         if !privileged && ids.iter().any(|&id| id != UNCHANGED && !self.owns(id)) {
             return Err(Errno::EPERM);
         }
@@ -88,7 +88,7 @@ impl Identity {
     }
 
     /// `setfsuid`: never fails, returns what was there before.
-    pub fn set_file_system(&mut self, id: u32, privileged: bool) -> u32 {
+    pub(crate) fn set_file_system(&mut self, id: u32, privileged: bool) -> u32 {
         let old = self.file_system;
         if id != UNCHANGED && (privileged || self.owns(id) || id == old) {
             self.file_system = id;
@@ -99,35 +99,35 @@ impl Identity {
 
 /// Capability sets as `capget` shows them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Capabilities {
+pub(crate) struct Capabilities {
     /// In force.
-    pub effective: u64,
+    pub(crate) effective: u64,
     /// May be put in force.
-    pub permitted: u64,
+    pub(crate) permitted: u64,
     /// Kept over `execve`.
-    pub inheritable: u64,
+    pub(crate) inheritable: u64,
     /// The most that `execve` can give.
-    pub bounding: u64,
+    pub(crate) bounding: u64,
 }
 
 /// All of it.
 #[derive(Clone, Debug)]
-pub struct Credentials {
+pub(crate) struct Credentials {
     /// User ids.
-    pub user: Identity,
+    pub(crate) user: Identity,
     /// Group ids.
-    pub group: Identity,
+    pub(crate) group: Identity,
     /// Supplementary groups.
-    pub groups: Vec<u32>,
+    pub(crate) groups: Vec<u32>,
     /// Capability sets.
-    pub capabilities: Capabilities,
+    pub(crate) capabilities: Capabilities,
     /// PR_SET_KEEPCAPS.
-    pub keep_capabilities: bool,
+    pub(crate) keep_capabilities: bool,
 }
 
 impl Credentials {
     /// Root with every capability.
-    pub fn root() -> Credentials {
+    pub(crate) fn root() -> Credentials {
         Credentials {
             user: Identity::default(),
             group: Identity::default(),
@@ -143,13 +143,13 @@ impl Credentials {
     }
 
     /// Whether capability `number` is in force.
-    pub fn has(&self, number: u32) -> bool {
+    pub(crate) fn has(&self, number: u32) -> bool {
         self.capabilities.effective & (1 << number) != 0
     }
 
     /// Changes user ids by `change` and then the capabilities as Linux does: leaving root for good loses them, a change of
     /// the effective id alone clears or restores those in force.
-    pub fn change_user(
+    pub(crate) fn change_user(
         &mut self,
         change: impl FnOnce(&mut Identity, bool) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
@@ -172,7 +172,7 @@ impl Credentials {
     }
 
     /// What `execve` does to them: root gets all that the bounding set allows.
-    pub fn after_exec(&mut self) {
+    pub(crate) fn after_exec(&mut self) {
         self.keep_capabilities = false;
         self.user.saved = self.user.effective;
         self.group.saved = self.group.effective;
@@ -188,16 +188,16 @@ impl Credentials {
 }
 
 /// May signal processes of others.
-pub const CAP_KILL: u32 = 5;
+pub(crate) const CAP_KILL: u32 = 5;
 /// May set any group id.
-pub const CAP_SETGID: u32 = 6;
+pub(crate) const CAP_SETGID: u32 = 6;
 /// May set any user id.
-pub const CAP_SETUID: u32 = 7;
+pub(crate) const CAP_SETUID: u32 = 7;
 /// May drop from the bounding set.
-pub const CAP_SETPCAP: u32 = 8;
+pub(crate) const CAP_SETPCAP: u32 = 8;
 /// May raise priorities and use real-time policies.
-pub const CAP_SYS_NICE: u32 = 23;
+pub(crate) const CAP_SYS_NICE: u32 = 23;
 /// May raise hard limits.
-pub const CAP_SYS_RESOURCE: u32 = 24;
+pub(crate) const CAP_SYS_RESOURCE: u32 = 24;
 /// May set clocks.
-pub const CAP_SYS_TIME: u32 = 25;
+pub(crate) const CAP_SYS_TIME: u32 = 25;

@@ -26,7 +26,7 @@ use core::sync::atomic::Ordering;
 const SCRIPT_DEPTH: usize = 5;
 
 /// Finds and checks the file that a path names; relative to what is the caller's business.
-pub type Find<'a> = &'a dyn Fn(&[u8]) -> Result<Arc<Entry>, Errno>;
+pub(crate) type Find<'a> = &'a dyn Fn(&[u8]) -> Result<Arc<Entry>, Errno>;
 
 /// A program ready to run in an address space of its own.
 pub(super) struct Prepared {
@@ -40,7 +40,7 @@ pub(super) struct Prepared {
 ///
 /// # Errors
 /// Linux's: ENOENT, EACCES, ENOEXEC, E2BIG, ENOMEM, ELOOP, and what `find` returns.
-pub fn execute(
+pub(crate) fn execute(
     trap: &mut TrapFrame,
     program: Arc<Entry>,
     path: &[u8],
@@ -59,7 +59,7 @@ pub fn execute(
 }
 
 /// As whom `process` looks at files.
-pub fn caller_of(process: &Process) -> Caller {
+pub(crate) fn caller_of(process: &Process) -> Caller {
     let credentials = process.credentials();
     Caller {
         user: credentials.user.file_system,

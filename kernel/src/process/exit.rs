@@ -21,7 +21,7 @@ use core::sync::atomic::Ordering;
 pub(super) static MAIN: Once<u32> = Once::new();
 
 /// Ends the whole process with `status`, starting with the current thread.
-pub fn end_process(status: ExitStatus) -> ! {
+pub(crate) fn end_process(status: ExitStatus) -> ! {
     let status = {
         let thread = current();
         let process = thread.process();
@@ -31,7 +31,7 @@ pub fn end_process(status: ExitStatus) -> ! {
 }
 
 /// Ends the current thread. `status` becomes that of the process if this is its first thread and nobody says another.
-pub fn end_thread(status: ExitStatus) -> ! {
+pub(crate) fn end_thread(status: ExitStatus) -> ! {
     let thread = current();
     say_goodbye(&thread);
     let process = thread.process().clone();

@@ -17,9 +17,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// The kernel's own process id.
-pub const REAPER: u32 = 1;
+pub(crate) const REAPER: u32 = 1;
 /// Ids are below this (`/proc/sys/kernel/pid_max` on machines of this size).
-pub const ID_LIMIT: u32 = 32768;
+pub(crate) const ID_LIMIT: u32 = 32768;
 
 /// The one family of this machine.
 pub(super) static FAMILY: SpinLock<Family> = SpinLock::new(Family::new());
@@ -186,35 +186,35 @@ impl Family {
 }
 
 /// Ids of all processes, zombies included, in order.
-pub fn process_ids() -> Vec<u32> {
+pub(crate) fn process_ids() -> Vec<u32> {
     FAMILY.lock().members.keys().copied().collect()
 }
 
 /// The process with this id, unless it was waited for.
-pub fn find_process(id: u32) -> Option<Arc<Process>> {
+pub(crate) fn find_process(id: u32) -> Option<Arc<Process>> {
     FAMILY.lock().member(id).map(|member| member.process.clone())
 }
 
 /// The living thread with this id.
-pub fn find_thread(id: u32) -> Option<Arc<Thread>> {
+pub(crate) fn find_thread(id: u32) -> Option<Arc<Thread>> {
     FAMILY.lock().thread(id).cloned()
 }
 
 /// Relations of a process as `/proc` and the id calls show them.
 #[derive(Clone, Copy, Debug)]
-pub struct Relations {
+pub(crate) struct Relations {
     /// Parent, 1 for the kernel.
-    pub parent: u32,
+    pub(crate) parent: u32,
     /// Process group.
-    pub group: u32,
+    pub(crate) group: u32,
     /// Session.
-    pub session: u32,
+    pub(crate) session: u32,
     /// It ended and nobody has waited for it.
-    pub zombie: bool,
+    pub(crate) zombie: bool,
 }
 
 /// The relations of process `id`.
-pub fn relations(id: u32) -> Option<Relations> {
+pub(crate) fn relations(id: u32) -> Option<Relations> {
     FAMILY.lock().member(id).map(|member| Relations {
         parent: member.parent,
         group: member.group,
@@ -224,14 +224,14 @@ pub fn relations(id: u32) -> Option<Relations> {
 }
 
 /// Living processes of a group.
-pub fn group_members(group: u32) -> Vec<Arc<Process>> {
+pub(crate) fn group_members(group: u32) -> Vec<Arc<Process>> {
     let family = FAMILY.lock();
     let members = family.members().filter(|member| member.group == group && member.ended.is_none());
     members.map(|member| member.process.clone()).collect()
 }
 
 /// Numbers of the whole machine, for `sysinfo` and `/proc/stat`.
-pub fn counts() -> (usize, u64) {
+pub(crate) fn counts() -> (usize, u64) {
     let family = FAMILY.lock();
     (family.thread_count(), family.forks())
 }

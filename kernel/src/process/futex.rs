@@ -48,7 +48,7 @@ type Bucket = SpinLockGuard<'static, Vec<Place>>;
 
 /// A word to wait on or wake.
 #[derive(Clone, Copy, Debug)]
-pub struct Word {
+pub(crate) struct Word {
     address: u64,
     shared: bool,
 }
@@ -58,7 +58,7 @@ impl Word {
     ///
     /// # Errors
     /// EINVAL.
-    pub fn new(address: u64, shared: bool) -> Result<Word, Errno> {
+    pub(crate) fn new(address: u64, shared: bool) -> Result<Word, Errno> {
         if address % 4 == 0 { Ok(Word { address, shared }) } else { Err(Errno::EINVAL) }
     }
 
@@ -87,7 +87,7 @@ fn bring_in(space: &AddressSpace, word: Word, access: Access) -> Result<(), Errn
 /// # Errors
 /// EAGAIN if the word is not `expected`; ETIMEDOUT after `deadline` (nanoseconds since boot); EFAULT; EINVAL for no bits;
 /// a restart code when interrupted.
-pub fn wait(word: Word, expected: u32, bits: u32, deadline: Option<u64>) -> Result<usize, Errno> {
+pub(crate) fn wait(word: Word, expected: u32, bits: u32, deadline: Option<u64>) -> Result<usize, Errno> {
     if bits == 0 {
         return Err(Errno::EINVAL);
     }
@@ -169,7 +169,7 @@ fn leave(sleeper: &Arc<Sleeper>) -> bool {
 ///
 /// # Errors
 /// EFAULT; EINVAL for no bits.
-pub fn wake(word: Word, count: usize, bits: u32) -> Result<usize, Errno> {
+pub(crate) fn wake(word: Word, count: usize, bits: u32) -> Result<usize, Errno> {
     if bits == 0 {
         return Err(Errno::EINVAL);
     }
@@ -183,7 +183,7 @@ pub fn wake(word: Word, count: usize, bits: u32) -> Result<usize, Errno> {
 ///
 /// # Errors
 /// EFAULT; EINVAL if it is not aligned.
-pub fn wake_address(address: u64) -> Result<(), Errno> {
+pub(crate) fn wake_address(address: u64) -> Result<(), Errno> {
     wake(Word::new(address, true)?, 1, u32::MAX).map(|_| ())
 }
 
@@ -237,7 +237,7 @@ impl Pair {
 ///
 /// # Errors
 /// EAGAIN if the word has changed; EFAULT.
-pub fn requeue(
+pub(crate) fn requeue(
     from: Word,
     to: Word,
     wake: usize,
@@ -288,7 +288,7 @@ fn move_sleepers(pair: &mut Pair, from: &FutexKey, to: FutexKey, to_index: usize
 
 /// The operation and comparison of FUTEX_WAKE_OP.
 #[derive(Clone, Copy, Debug)]
-pub struct WakeOperation {
+pub(crate) struct WakeOperation {
     operation: u32,
     operand: i32,
     comparison: u32,
@@ -300,7 +300,7 @@ impl WakeOperation {
     ///
     /// # Errors
     /// ENOSYS for an unknown operation or comparison.
-    pub fn decode(encoded: u32) -> Result<WakeOperation, Errno> {
+    pub(crate) fn decode(encoded: u32) -> Result<WakeOperation, Errno> {
         let sign_extend = |bits: u32| ((bits << 20) as i32) >> 20;
         let mut operand = sign_extend(encoded >> 12 & 0xfff);
         if encoded >> 31 != 0 {
@@ -338,7 +338,7 @@ impl WakeOperation {
 ///
 /// # Errors
 /// EFAULT.
-pub fn wake_with_operation(
+pub(crate) fn wake_with_operation(
     word: Word,
     other: Word,
     wake: usize,

@@ -15,9 +15,9 @@ use elf::parse::ParsingIterator;
 use elf::segment::ProgramHeader;
 
 /// Bytes of a page.
-pub const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 /// First address that user mode cannot have.
-pub const USER_END: u64 = 0x0000_7fff_ffff_f000;
+pub(crate) const USER_END: u64 = 0x0000_7fff_ffff_f000;
 
 const FILE_HEADER_SIZE: usize = 64;
 const PROGRAM_HEADER_SIZE: usize = 56;
@@ -27,11 +27,11 @@ const PROGRAM_HEADERS_MAX: usize = 65536;
 const PATH_MAX: u64 = 4096;
 
 /// Reads bytes of the file at an offset; returns how many there were.
-pub type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> Result<usize, Errno>;
+pub(crate) type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> Result<usize, Errno>;
 
 /// Whether the addresses in the file are final.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Placement {
+pub(crate) enum Placement {
     /// ET_EXEC: at the addresses in the file.
     Fixed,
     /// ET_DYN: anywhere, all moved by one distance.
@@ -40,49 +40,49 @@ pub enum Placement {
 
 /// One PT_LOAD.
 #[derive(Clone, Copy, Debug)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// First byte in memory, before any move.
-    pub address: u64,
+    pub(crate) address: u64,
     /// Bytes in memory.
-    pub memory_size: u64,
+    pub(crate) memory_size: u64,
     /// Where its bytes are in the file.
-    pub file_offset: u64,
+    pub(crate) file_offset: u64,
     /// How many are there; the rest of `memory_size` is zero.
-    pub file_size: u64,
+    pub(crate) file_size: u64,
     /// PF_R.
-    pub readable: bool,
+    pub(crate) readable: bool,
     /// PF_W.
-    pub writable: bool,
+    pub(crate) writable: bool,
     /// PF_X.
-    pub executable: bool,
+    pub(crate) executable: bool,
 }
 
 impl Segment {
     /// The pages it touches.
-    pub fn pages(&self) -> Range<u64> {
+    pub(crate) fn pages(&self) -> Range<u64> {
         page_floor(self.address)..page_ceiling(self.address + self.memory_size)
     }
 }
 
 /// A program or interpreter that can be loaded.
 #[derive(Debug)]
-pub struct Image {
+pub(crate) struct Image {
     /// Whether it can be moved.
-    pub placement: Placement,
+    pub(crate) placement: Placement,
     /// First instruction, before any move.
-    pub entry: u64,
+    pub(crate) entry: u64,
     /// Its segments, ascending.
-    pub segments: Vec<Segment>,
+    pub(crate) segments: Vec<Segment>,
     /// Where the program headers are in memory, before any move; 0 if they are in no segment.
-    pub headers_address: u64,
+    pub(crate) headers_address: u64,
     /// How many there are.
-    pub header_count: u64,
+    pub(crate) header_count: u64,
     /// Path of PT_INTERP without its NUL.
-    pub interpreter: Option<Vec<u8>>,
+    pub(crate) interpreter: Option<Vec<u8>>,
     /// PT_GNU_STACK asks for an executable stack (or is missing, which means the same).
-    pub executable_stack: bool,
+    pub(crate) executable_stack: bool,
     /// Largest power of two that a segment wants to be aligned to; at least a page.
-    pub alignment: u64,
+    pub(crate) alignment: u64,
 }
 
 impl Image {
@@ -90,7 +90,7 @@ impl Image {
     ///
     /// # Errors
     /// ENOEXEC if it is not a loadable x86-64 ELF file; what `read_at` returns.
-    pub fn parse(read_at: ReadAt<'_>) -> Result<Image, Errno> {
+    pub(crate) fn parse(read_at: ReadAt<'_>) -> Result<Image, Errno> {
         let header = file_header(read_at)?;
         let placement = match header.e_type {
             abi::ET_EXEC => Placement::Fixed,
@@ -115,7 +115,7 @@ impl Image {
     }
 
     /// The pages from its first to its last segment, before any move.
-    pub fn extent(&self) -> Range<u64> {
+    pub(crate) fn extent(&self) -> Range<u64> {
         let first = self.segments.first().map_or(0, |one| one.pages().start);
         let last = self.segments.iter().map(|one| one.pages().end).max().unwrap_or(first);
         first..last
@@ -222,11 +222,11 @@ fn read_whole(read_at: ReadAt<'_>, offset: u64, buffer: &mut [u8]) -> Result<(),
 }
 
 /// The start of the page that holds `address`.
-pub fn page_floor(address: u64) -> u64 {
+pub(crate) fn page_floor(address: u64) -> u64 {
     address & !(PAGE - 1)
 }
 
 /// The first page boundary at or after `address`, which must be below the top page of the address range.
-pub fn page_ceiling(address: u64) -> u64 {
+pub(crate) fn page_ceiling(address: u64) -> u64 {
     page_floor(address + (PAGE - 1))
 }

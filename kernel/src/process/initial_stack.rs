@@ -12,20 +12,20 @@ use alloc::vec::Vec;
 use linux_raw_sys::auxvec;
 
 /// Longest single string, with its NUL (MAX_ARG_STRLEN).
-pub const STRING_MAX: usize = 32 * PAGE as usize;
+pub(crate) const STRING_MAX: usize = 32 * PAGE as usize;
 /// Least room for strings and pointers, whatever RLIMIT_STACK says.
 const ROOM_MIN: u64 = 32 * PAGE;
 /// Most room: three quarters of the usual 8 MiB stack.
-pub const ROOM_MAX: u64 = 6 << 20;
+pub(crate) const ROOM_MAX: u64 = 6 << 20;
 const PLATFORM: &[u8] = b"x86_64\0";
 
 /// Arguments and environment of a program, each string without its NUL.
 #[derive(Clone, Debug, Default)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// `argv`.
-    pub arguments: Vec<Vec<u8>>,
+    pub(crate) arguments: Vec<Vec<u8>>,
     /// `envp`.
-    pub environment: Vec<Vec<u8>>,
+    pub(crate) environment: Vec<Vec<u8>>,
 }
 
 impl Arguments {
@@ -33,7 +33,7 @@ impl Arguments {
     ///
     /// # Errors
     /// E2BIG.
-    pub fn check(&self, path: &[u8], stack_limit: u64) -> Result<(), Errno> {
+    pub(crate) fn check(&self, path: &[u8], stack_limit: u64) -> Result<(), Errno> {
         let room = (stack_limit / 4).min(ROOM_MAX).max(ROOM_MIN);
         let mut used = path.len() as u64 + 1;
         for string in self.arguments.iter().chain(&self.environment) {
@@ -48,43 +48,43 @@ impl Arguments {
 
 /// The entries of the auxiliary vector that depend on the program.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// AT_PHDR.
-    pub headers_address: u64,
+    pub(crate) headers_address: u64,
     /// AT_PHNUM.
-    pub header_count: u64,
+    pub(crate) header_count: u64,
     /// AT_BASE: where the interpreter is, or 0.
-    pub interpreter_base: u64,
+    pub(crate) interpreter_base: u64,
     /// AT_ENTRY: the program's own first instruction.
-    pub entry: u64,
+    pub(crate) entry: u64,
     /// AT_UID, AT_EUID, AT_GID, AT_EGID.
-    pub identities: [u32; 4],
+    pub(crate) identities: [u32; 4],
     /// AT_HWCAP: CPUID leaf 1, EDX.
-    pub hardware: u64,
+    pub(crate) hardware: u64,
     /// AT_HWCAP2: bit 1 says that user mode may use FSGSBASE instructions.
-    pub hardware_more: u64,
+    pub(crate) hardware_more: u64,
     /// AT_MINSIGSTKSZ.
-    pub signal_stack: u64,
+    pub(crate) signal_stack: u64,
     /// AT_RANDOM's bytes.
-    pub random: [u8; 16],
+    pub(crate) random: [u8; 16],
 }
 
 /// A stack ready to be copied.
 #[derive(Debug)]
-pub struct InitialStack {
+pub(crate) struct InitialStack {
     /// Lowest address written, and the program's first `rsp`.
-    pub pointer: u64,
+    pub(crate) pointer: u64,
     /// What goes there, up to the top.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// Where the argument strings are, for `/proc/PID/cmdline`.
-    pub arguments: core::ops::Range<u64>,
+    pub(crate) arguments: core::ops::Range<u64>,
     /// Where the environment strings are.
-    pub environment: core::ops::Range<u64>,
+    pub(crate) environment: core::ops::Range<u64>,
 }
 
 impl InitialStack {
     /// Lays the stack out below `top`, which must be a multiple of the page size.
-    pub fn build(top: u64, path: &[u8], strings: &Arguments, facts: &Facts) -> InitialStack {
+    pub(crate) fn build(top: u64, path: &[u8], strings: &Arguments, facts: &Facts) -> InitialStack {
         let total = |list: &[Vec<u8>]| list.iter().map(|one| one.len() as u64 + 1).sum::<u64>();
         let path_at = top - 8 - (path.len() as u64 + 1);
         let environment_at = path_at - total(&strings.environment);

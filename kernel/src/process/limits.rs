@@ -6,34 +6,34 @@
 use crate::syscall::Errno;
 
 /// No bound.
-pub const INFINITY: u64 = u64::MAX;
+pub(crate) const INFINITY: u64 = u64::MAX;
 const COUNT: usize = 16;
 
 /// Which resource, with Linux's numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Resource(usize);
+pub(crate) struct Resource(usize);
 
 #[allow(dead_code, missing_docs)] // the full list reads better than the part that is used
 impl Resource {
-    pub const CPU: Resource = Resource(0);
-    pub const FSIZE: Resource = Resource(1);
-    pub const DATA: Resource = Resource(2);
-    pub const STACK: Resource = Resource(3);
-    pub const CORE: Resource = Resource(4);
-    pub const NPROC: Resource = Resource(6);
-    pub const NOFILE: Resource = Resource(7);
-    pub const MEMLOCK: Resource = Resource(8);
-    pub const AS: Resource = Resource(9);
-    pub const SIGPENDING: Resource = Resource(11);
-    pub const MSGQUEUE: Resource = Resource(12);
-    pub const NICE: Resource = Resource(13);
-    pub const RTPRIO: Resource = Resource(14);
+    pub(crate) const CPU: Resource = Resource(0);
+    pub(crate) const FSIZE: Resource = Resource(1);
+    pub(crate) const DATA: Resource = Resource(2);
+    pub(crate) const STACK: Resource = Resource(3);
+    pub(crate) const CORE: Resource = Resource(4);
+    pub(crate) const NPROC: Resource = Resource(6);
+    pub(crate) const NOFILE: Resource = Resource(7);
+    pub(crate) const MEMLOCK: Resource = Resource(8);
+    pub(crate) const AS: Resource = Resource(9);
+    pub(crate) const SIGPENDING: Resource = Resource(11);
+    pub(crate) const MSGQUEUE: Resource = Resource(12);
+    pub(crate) const NICE: Resource = Resource(13);
+    pub(crate) const RTPRIO: Resource = Resource(14);
 
     /// By Linux's number.
     ///
     /// # Errors
     /// EINVAL beyond the last.
-    pub fn new(number: u64) -> Result<Resource, Errno> {
+    pub(crate) fn new(number: u64) -> Result<Resource, Errno> {
         // Linux takes an unsigned int: the upper half of the register is ignored.
         let number = number as u32 as usize;
         if number < COUNT { Ok(Resource(number)) } else { Err(Errno::EINVAL) }
@@ -45,20 +45,20 @@ impl Resource {
     Clone, Copy, PartialEq, Eq, Debug, zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable,
 )]
 #[repr(C)]
-pub struct Limit {
+pub(crate) struct Limit {
     /// In force.
-    pub soft: u64,
+    pub(crate) soft: u64,
     /// The most that `soft` may be set to without privilege.
-    pub hard: u64,
+    pub(crate) hard: u64,
 }
 
 /// All pairs of a process.
 #[derive(Clone, Debug)]
-pub struct Limits([Limit; COUNT]);
+pub(crate) struct Limits([Limit; COUNT]);
 
 impl Limits {
     /// What Debian gives to root's first process.
-    pub fn new() -> Limits {
+    pub(crate) fn new() -> Limits {
         let free = Limit { soft: INFINITY, hard: INFINITY };
         let mut limits = Limits([free; COUNT]);
         let mut set = |resource: Resource, soft, hard| limits.0[resource.0] = Limit { soft, hard };
@@ -75,7 +75,7 @@ impl Limits {
     }
 
     /// The pair for `resource`.
-    pub fn get(&self, resource: Resource) -> Limit {
+    pub(crate) fn get(&self, resource: Resource) -> Limit {
         self.0[resource.0]
     }
 
@@ -83,7 +83,7 @@ impl Limits {
     ///
     /// # Errors
     /// EINVAL if soft is above hard; EPERM if hard would rise without `privileged`, or NOFILE above the machine's most.
-    pub fn set(&mut self, resource: Resource, limit: Limit, privileged: bool) -> Result<(), Errno> {
+    pub(crate) fn set(&mut self, resource: Resource, limit: Limit, privileged: bool) -> Result<(), Errno> {
         if limit.soft > limit.hard {
             return Err(Errno::EINVAL);
         }

@@ -7,6 +7,8 @@
 use super::image::{Image, PAGE, Placement, Segment, USER_END, page_ceiling, page_floor};
 use super::initial_stack::{Arguments, Facts, InitialStack};
 use super::{random, signal};
+use crate::arch::registers::cpuid;
+use crate::cpu::features;
 use crate::files::{Entry, Mapping};
 use crate::memory::{AddressSpace, Backing, MapRequest, new_space};
 use crate::syscall::Errno;
@@ -66,9 +68,9 @@ pub(super) fn load(request: Request<'_>) -> Result<Loaded, Errno> {
         interpreter_base,
         entry: program_entry,
         identities: request.identities,
-        hardware: u64::from(crate::arch::cpuid(1, 0).edx),
+        hardware: u64::from(cpuid(1, 0).edx),
         // User mode may use RDFSBASE and its kin only if the kernel says so; ours enables them where they exist.
-        hardware_more: if crate::arch::has_base_instructions() { 2 } else { 0 },
+        hardware_more: if features::fsgsbase() { 2 } else { 0 },
         signal_stack: signal::frame_size(),
         random: random_bytes(),
     };

@@ -8,10 +8,10 @@ use crate::syscall::Errno;
 use alloc::boxed::Box;
 
 /// The rest of an interrupted call.
-pub type Continuation = Box<dyn FnOnce() -> Result<usize, Errno> + Send>;
+pub(crate) type Continuation = Box<dyn FnOnce() -> Result<usize, Errno> + Send>;
 
 /// Leaves `rest` for `restart_syscall` and gives the error to return.
-pub fn interrupted(rest: impl FnOnce() -> Result<usize, Errno> + Send + 'static) -> Errno {
+pub(crate) fn interrupted(rest: impl FnOnce() -> Result<usize, Errno> + Send + 'static) -> Errno {
     *super::current().continuation.lock() = Some(Box::new(rest));
     Errno::ERESTART_RESTARTBLOCK
 }
@@ -20,7 +20,7 @@ pub fn interrupted(rest: impl FnOnce() -> Result<usize, Errno> + Send + 'static)
 ///
 /// # Errors
 /// EINTR if nothing was interrupted; what the continued call returns.
-pub fn resume() -> Result<usize, Errno> {
+pub(crate) fn resume() -> Result<usize, Errno> {
     let rest = super::current().continuation.lock().take();
     rest.map_or(Err(Errno::EINTR), |rest| rest())
 }

@@ -14,7 +14,7 @@ use linux_raw_sys::general::{FUTEX_OWNER_DIED, FUTEX_TID_MASK, FUTEX_WAITERS};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Size that `set_robust_list` must be given.
-pub const HEAD_SIZE: u64 = size_of::<Head>() as u64;
+pub(crate) const HEAD_SIZE: u64 = size_of::<Head>() as u64;
 /// Most entries that are looked at.
 const ENTRIES_MAX: usize = 2048;
 /// Bit 0 of a list pointer marks a priority-inheriting lock.

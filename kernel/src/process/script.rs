@@ -6,22 +6,22 @@
 use crate::syscall::Errno;
 
 /// How much of a file is looked at.
-pub const LINE_MAX: usize = 256;
+pub(crate) const LINE_MAX: usize = 256;
 
 /// What the first line asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Script<'a> {
+pub(crate) struct Script<'a> {
     /// Path of the program.
-    pub interpreter: &'a [u8],
+    pub(crate) interpreter: &'a [u8],
     /// The one argument, if there is one.
-    pub argument: Option<&'a [u8]>,
+    pub(crate) argument: Option<&'a [u8]>,
 }
 
 /// Parses the start of a file. `None` if it is no script.
 ///
 /// # Errors
 /// ENOEXEC if it is one whose interpreter is missing or cut off.
-pub fn parse(start: &[u8]) -> Result<Option<Script<'_>>, Errno> {
+pub(crate) fn parse(start: &[u8]) -> Result<Option<Script<'_>>, Errno> {
     let Some(rest) = start.strip_prefix(b"#!") else { return Ok(None) };
     let line_end = rest.iter().position(|&byte| byte == b'\n');
     let line = trim(&rest[..line_end.unwrap_or(rest.len())]);

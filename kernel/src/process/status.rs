@@ -4,7 +4,7 @@ use super::signal::Signal;
 
 /// The end of a process. Nothing here dumps cores, so the wait status never says that one was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ExitStatus {
+pub(crate) enum ExitStatus {
     /// It called `exit` with this code.
     Exited(u8),
     /// A signal killed it.
@@ -13,7 +13,7 @@ pub enum ExitStatus {
 
 impl ExitStatus {
     /// The word that `wait4` stores.
-    pub fn wait_word(self) -> u32 {
+    pub(crate) fn wait_word(self) -> u32 {
         match self {
             ExitStatus::Exited(code) => u32::from(code) << 8,
             ExitStatus::Killed(signal) => u32::from(signal.number()),
@@ -21,7 +21,7 @@ impl ExitStatus {
     }
 
     /// What a shell shows: the code, or 128 plus the signal.
-    pub fn shell_code(self) -> u8 {
+    pub(crate) fn shell_code(self) -> u8 {
         match self {
             ExitStatus::Exited(code) => code,
             ExitStatus::Killed(signal) => 128 + signal.number(),
@@ -31,24 +31,24 @@ impl ExitStatus {
 
 /// What a thread, a process or its children used.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// Nanoseconds in user mode.
-    pub user: u64,
+    pub(crate) user: u64,
     /// Nanoseconds in the kernel on its behalf.
-    pub system: u64,
+    pub(crate) system: u64,
     /// Page faults that needed no input.
-    pub minor_faults: u64,
+    pub(crate) minor_faults: u64,
     /// Times it gave the CPU away.
-    pub voluntary_switches: u64,
+    pub(crate) voluntary_switches: u64,
     /// Times it was made to.
-    pub involuntary_switches: u64,
+    pub(crate) involuntary_switches: u64,
     /// Most pages resident at once.
-    pub peak_pages: u64,
+    pub(crate) peak_pages: u64,
 }
 
 impl Usage {
     /// Adds what another used.
-    pub fn add(&mut self, other: &Usage) {
+    pub(crate) fn add(&mut self, other: &Usage) {
         self.user += other.user;
         self.system += other.system;
         self.minor_faults += other.minor_faults;

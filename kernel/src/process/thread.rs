@@ -17,12 +17,12 @@ use alloc::sync::{Arc, Weak};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// What PR_GET_TIMERSLACK shows at first, in nanoseconds.
-pub const DEFAULT_TIMER_SLACK: u64 = 50_000;
+pub(crate) const DEFAULT_TIMER_SLACK: u64 = 50_000;
 /// Length of a thread's name with its NUL (`TASK_COMM_LEN`).
-pub const NAME_SIZE: usize = 16;
+pub(crate) const NAME_SIZE: usize = 16;
 
 /// One thread.
-pub struct Thread {
+pub(crate) struct Thread {
     /// Thread id. Changes once at most: `execve` gives the caller the id of its process.
     id: AtomicU32,
     process: Arc<Process>,
@@ -42,19 +42,19 @@ pub struct Thread {
     /// The stack for handlers with SA_ONSTACK.
     pub(super) alternate_stack: SpinLock<AlternateStack>,
     /// Where to store 0 and wake a futex at the end (CLONE_CHILD_CLEARTID); 0 for nowhere.
-    pub(super) clear_at_exit: AtomicU64,
+    pub(crate) clear_at_exit: AtomicU64,
     /// Head of the robust list, or 0.
-    pub(super) robust_list: AtomicU64,
+    pub(crate) robust_list: AtomicU64,
     /// What `restart_syscall` goes on with.
     pub(super) continuation: SpinLock<Option<Continuation>>,
     /// Set while this is a vfork child that has not let go of its parent's memory.
     pub(super) vfork: SpinLock<Option<Arc<super::clone::Release>>>,
     /// PR_SET_TIMERSLACK; kept, sleeps are exact here.
-    pub(super) timer_slack: AtomicU64,
+    pub(crate) timer_slack: AtomicU64,
     /// PR_SET_NO_NEW_PRIVS.
-    pub(super) no_new_privileges: AtomicBool,
+    pub(crate) no_new_privileges: AtomicBool,
     /// SCHED_RESET_ON_FORK.
-    pub(super) resets_schedule: AtomicBool,
+    pub(crate) resets_schedule: AtomicBool,
 }
 
 impl Thread {
@@ -84,7 +84,7 @@ impl Thread {
     }
 
     /// Thread id.
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.id.load(Ordering::Relaxed)
     }
 
@@ -94,12 +94,12 @@ impl Thread {
     }
 
     /// The process it belongs to.
-    pub fn process(&self) -> &Arc<Process> {
+    pub(crate) fn process(&self) -> &Arc<Process> {
         &self.process
     }
 
     /// The task that runs it, while it lives.
-    pub fn task(&self) -> Option<Arc<Task>> {
+    pub(crate) fn task(&self) -> Option<Arc<Task>> {
         self.task.lock().upgrade()
     }
 
@@ -109,12 +109,12 @@ impl Thread {
     }
 
     /// The name that `ps` shows, NUL-padded.
-    pub fn name(&self) -> [u8; NAME_SIZE] {
+    pub(crate) fn name(&self) -> [u8; NAME_SIZE] {
         *self.name.lock()
     }
 
     /// Sets the name to the first 15 bytes of `name`, up to a NUL.
-    pub fn set_name(&self, name: &[u8]) {
+    pub(crate) fn set_name(&self, name: &[u8]) {
         let mut padded = [0; NAME_SIZE];
         let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len()).min(NAME_SIZE - 1);
         padded[..length].copy_from_slice(&name[..length]);
@@ -122,7 +122,7 @@ impl Thread {
     }
 
     /// The open files; `None` once the thread is ending.
-    pub fn files(&self) -> Option<Arc<FileTable>> {
+    pub(crate) fn files(&self) -> Option<Arc<FileTable>> {
         self.files.lock().clone()
     }
 
@@ -134,7 +134,7 @@ impl Thread {
     }
 
     /// Working directory, root and umask; `None` once the thread is ending.
-    pub fn context(&self) -> Option<Arc<Context>> {
+    pub(crate) fn context(&self) -> Option<Arc<Context>> {
         self.context.lock().clone()
     }
 
@@ -145,7 +145,7 @@ impl Thread {
     }
 
     /// The signals that it blocks.
-    pub fn blocked(&self) -> SignalSet {
+    pub(crate) fn blocked(&self) -> SignalSet {
         SignalSet::from_bits(self.blocked.load(Ordering::SeqCst))
     }
 
@@ -156,7 +156,7 @@ impl Thread {
     }
 
     /// The stack for handlers with SA_ONSTACK.
-    pub fn alternate_stack(&self) -> AlternateStack {
+    pub(crate) fn alternate_stack(&self) -> AlternateStack {
         *self.alternate_stack.lock()
     }
 
@@ -169,12 +169,12 @@ impl Thread {
     }
 
     /// What it used so far.
-    pub fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         Usage { user: self.cpu_time(), ..Usage::default() }
     }
 
     /// CPU time in nanoseconds.
-    pub fn cpu_time(&self) -> u64 {
+    pub(crate) fn cpu_time(&self) -> u64 {
         self.task().map_or(0, |task| task.cpu_time())
     }
 }
@@ -193,11 +193,11 @@ pub(super) struct Template {
 
 /// The last exception that a thread took, as handlers see it in `ucontext`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FaultRecord {
+pub(crate) struct FaultRecord {
     /// Vector of the exception.
-    pub vector: u64,
+    pub(crate) vector: u64,
     /// Its error code.
-    pub error: u64,
+    pub(crate) error: u64,
     /// Address of the access, for page faults.
-    pub address: u64,
+    pub(crate) address: u64,
 }

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 /// A process.
-pub struct Process {
+pub(crate) struct Process {
     id: u32,
     /// Threads, shared pending signals, stop and exit state.
     pub(super) signals: InterruptLock<SignalState>,
@@ -38,13 +38,13 @@ pub struct Process {
     /// Nanoseconds since boot.
     started: u64,
     /// PR_SET_CHILD_SUBREAPER.
-    pub(super) reaps_orphans: AtomicBool,
+    pub(crate) reaps_orphans: AtomicBool,
     /// PR_SET_PDEATHSIG, 0 for none.
-    pub(super) parent_death_signal: AtomicU32,
+    pub(crate) parent_death_signal: AtomicU32,
     /// PR_SET_DUMPABLE.
-    pub(super) dumpable: AtomicU32,
+    pub(crate) dumpable: AtomicU32,
     /// `personality`.
-    pub(super) personality: AtomicU32,
+    pub(crate) personality: AtomicU32,
     /// `/proc/PID/oom_score_adj`.
     out_of_memory_adjustment: AtomicI32,
     /// Set once a program was loaded since the last fork: `setpgid` by the parent is refused then.
@@ -80,17 +80,17 @@ impl Process {
     }
 
     /// Process id, also the id of its first thread.
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
     /// Nanoseconds since boot when it was made.
-    pub fn started(&self) -> u64 {
+    pub(crate) fn started(&self) -> u64 {
         self.started
     }
 
     /// Its address space; `None` once it has ended.
-    pub fn memory(&self) -> Option<Arc<UserSpace>> {
+    pub(crate) fn memory(&self) -> Option<Arc<UserSpace>> {
         self.memory.lock().clone()
     }
 
@@ -100,32 +100,32 @@ impl Process {
     }
 
     /// A copy of its ids and capabilities.
-    pub fn credentials(&self) -> Credentials {
+    pub(crate) fn credentials(&self) -> Credentials {
         self.credentials.lock().clone()
     }
 
     /// Changes its ids and capabilities.
-    pub fn with_credentials<R>(&self, change: impl FnOnce(&mut Credentials) -> R) -> R {
+    pub(crate) fn with_credentials<R>(&self, change: impl FnOnce(&mut Credentials) -> R) -> R {
         change(&mut self.credentials.lock())
     }
 
     /// All resource limits.
-    pub fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         self.limits.lock().clone()
     }
 
     /// One resource limit.
-    pub fn limit(&self, resource: Resource) -> Limit {
+    pub(crate) fn limit(&self, resource: Resource) -> Limit {
         self.limits.lock().get(resource)
     }
 
     /// Reads and changes limits in one step.
-    pub(super) fn with_limits<R>(&self, change: impl FnOnce(&mut Limits) -> R) -> R {
+    pub(crate) fn with_limits<R>(&self, change: impl FnOnce(&mut Limits) -> R) -> R {
         change(&mut self.limits.lock())
     }
 
     /// Its threads at this moment.
-    pub fn threads(&self) -> Vec<Arc<Thread>> {
+    pub(crate) fn threads(&self) -> Vec<Arc<Thread>> {
         // Room is made before interrupts are off; if threads were added meanwhile, once more.
         let mut threads = Vec::new();
         loop {
@@ -140,7 +140,7 @@ impl Process {
     }
 
     /// The first thread while it lives, else any.
-    pub fn leader(&self) -> Option<Arc<Thread>> {
+    pub(crate) fn leader(&self) -> Option<Arc<Thread>> {
         let signals = self.signals.lock();
         let first = signals.threads.iter().find(|thread| thread.id() == self.id);
         first.or_else(|| signals.threads.first()).cloned()
@@ -152,7 +152,7 @@ impl Process {
     }
 
     /// The action for `signal`.
-    pub fn action(&self, signal: Signal) -> Action {
+    pub(crate) fn action(&self, signal: Signal) -> Action {
         self.actions.lock().lock().get(signal)
     }
 
@@ -164,24 +164,24 @@ impl Process {
     }
 
     /// Its alarms.
-    pub fn timers(&self) -> &Timers {
+    pub(crate) fn timers(&self) -> &Timers {
         &self.timers
     }
 
     /// How many threads live.
-    pub fn thread_count(&self) -> usize {
+    pub(crate) fn thread_count(&self) -> usize {
         self.signals.lock().threads.len()
     }
 
     /// CPU time of all its threads in nanoseconds, those that are gone included. Callable from interrupts.
-    pub fn cpu_time(&self) -> u64 {
+    pub(crate) fn cpu_time(&self) -> u64 {
         let past = self.past_time.load(Ordering::Relaxed);
         let signals = self.signals.lock();
         past + signals.threads.iter().map(|thread| thread.cpu_time()).sum::<u64>()
     }
 
     /// What its threads used, those that are gone included.
-    pub fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         let mut usage = *self.past_usage.lock();
         for thread in self.threads() {
             usage.add(&thread.usage());
@@ -197,7 +197,7 @@ impl Process {
     }
 
     /// What children used that were waited for.
-    pub fn child_usage(&self) -> Usage {
+    pub(crate) fn child_usage(&self) -> Usage {
         *self.child_usage.lock()
     }
 
@@ -207,17 +207,17 @@ impl Process {
     }
 
     /// Counts one page fault.
-    pub fn count_fault(&self) {
+    pub(crate) fn count_fault(&self) {
         self.faults.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How eagerly the out-of-memory kill picks it: -1000 (never) to 1000.
-    pub fn out_of_memory_adjustment(&self) -> i32 {
+    pub(crate) fn out_of_memory_adjustment(&self) -> i32 {
         self.out_of_memory_adjustment.load(Ordering::Relaxed)
     }
 
     /// Sets it; the caller has checked the range.
-    pub fn set_out_of_memory_adjustment(&self, value: i32) {
+    pub(crate) fn set_out_of_memory_adjustment(&self, value: i32) {
         self.out_of_memory_adjustment.store(value, Ordering::Relaxed);
     }
 }

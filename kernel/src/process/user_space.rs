@@ -13,39 +13,39 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 /// A counted use of an address space.
-pub struct UserSpace {
+pub(crate) struct UserSpace {
     space: Arc<AddressSpace>,
     program: SpinLock<Program>,
 }
 
 /// What `execve` put there.
 #[derive(Clone, Default)]
-pub struct Program {
+pub(crate) struct Program {
     /// Path of the executable as it was resolved.
-    pub path: Vec<u8>,
+    pub(crate) path: Vec<u8>,
     /// The executable itself, for `/proc/PID/exe`.
-    pub file: Option<Arc<Entry>>,
+    pub(crate) file: Option<Arc<Entry>>,
     /// Where the argument strings are.
-    pub arguments: Range<u64>,
+    pub(crate) arguments: Range<u64>,
     /// Where the environment strings are.
-    pub environment: Range<u64>,
+    pub(crate) environment: Range<u64>,
     /// Where the auxiliary vector's owner, the first stack pointer, was.
-    pub stack_start: u64,
+    pub(crate) stack_start: u64,
 }
 
 impl UserSpace {
     /// Takes over an address space that no one else uses.
-    pub fn new(space: Arc<AddressSpace>, program: Program) -> Arc<UserSpace> {
+    pub(crate) fn new(space: Arc<AddressSpace>, program: Program) -> Arc<UserSpace> {
         Arc::new(UserSpace { space, program: SpinLock::new(program) })
     }
 
     /// The address space itself, as the task and the memory calls want it.
-    pub fn space(&self) -> &Arc<AddressSpace> {
+    pub(crate) fn space(&self) -> &Arc<AddressSpace> {
         &self.space
     }
 
     /// What runs in it.
-    pub fn program(&self) -> Program {
+    pub(crate) fn program(&self) -> Program {
         self.program.lock().clone()
     }
 
@@ -53,7 +53,7 @@ impl UserSpace {
     ///
     /// # Errors
     /// Out of memory.
-    pub fn fork(&self) -> Result<Arc<UserSpace>, memory::Error> {
+    pub(crate) fn fork(&self) -> Result<Arc<UserSpace>, memory::Error> {
         let space = self.space.fork()?;
         Ok(UserSpace::new(space, self.program()))
     }

@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 bitflags::bitflags! {
     /// Options of both calls, with Linux's values.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-    pub struct WaitOptions: u32 {
+    pub(crate) struct WaitOptions: u32 {
         /// Do not wait.
         const NO_HANG = 0x1;
         /// Report children that stopped.
@@ -32,7 +32,7 @@ bitflags::bitflags! {
 
 /// Which children.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Which {
+pub(crate) enum Which {
     /// All of them.
     Any,
     /// This one.
@@ -43,7 +43,7 @@ pub enum Which {
 
 /// What happened to the child.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub(crate) enum Event {
     /// It ended.
     Ended(ExitStatus),
     /// It was stopped by this signal.
@@ -54,15 +54,15 @@ pub enum Event {
 
 /// One reported child.
 #[derive(Clone, Copy, Debug)]
-pub struct Report {
+pub(crate) struct Report {
     /// The child.
-    pub process: u32,
+    pub(crate) process: u32,
     /// Its real user id.
-    pub user: u32,
+    pub(crate) user: u32,
     /// What happened.
-    pub event: Event,
+    pub(crate) event: Event,
     /// What it used, with its own children.
-    pub usage: Usage,
+    pub(crate) usage: Usage,
 }
 
 enum Search {
@@ -75,7 +75,7 @@ enum Search {
 ///
 /// # Errors
 /// ECHILD if there is no such child; ERESTARTSYS when interrupted.
-pub fn wait(which: Which, options: WaitOptions) -> Result<Option<Report>, Errno> {
+pub(crate) fn wait(which: Which, options: WaitOptions) -> Result<Option<Report>, Errno> {
     let process = current().process().clone();
     if options.contains(WaitOptions::NO_HANG) {
         return match search(&process, which, options) {

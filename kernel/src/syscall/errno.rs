@@ -19,7 +19,7 @@ use linux_raw_sys::errno as abi;
 
 /// An error number of Linux, always in 1..=4095.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Errno(u16);
+pub(crate) struct Errno(u16);
 
 macro_rules! errors {
     ($($name:ident)*) => {
@@ -48,26 +48,26 @@ errors! {
 
 impl Errno {
     /// Interrupted; run again unless a handler without SA_RESTART ran.
-    pub const ERESTARTSYS: Errno = Errno(512);
+    pub(crate) const ERESTARTSYS: Errno = Errno(512);
     /// Interrupted; always run again.
-    pub const ERESTARTNOINTR: Errno = Errno(513);
+    pub(crate) const ERESTARTNOINTR: Errno = Errno(513);
     /// Interrupted; run again only if no handler ran.
-    pub const ERESTARTNOHAND: Errno = Errno(514);
+    pub(crate) const ERESTARTNOHAND: Errno = Errno(514);
     /// Interrupted; if no handler ran, go on through `restart_syscall`.
-    pub const ERESTART_RESTARTBLOCK: Errno = Errno(516);
+    pub(crate) const ERESTART_RESTARTBLOCK: Errno = Errno(516);
 
     /// Whether it is one of the four above.
-    pub const fn is_restart(self) -> bool {
+    pub(crate) const fn is_restart(self) -> bool {
         matches!(self.0, 512..=516)
     }
 
     /// The number, as user mode knows it.
-    pub const fn number(self) -> u16 {
+    pub(crate) const fn number(self) -> u16 {
         self.0
     }
 
     /// The value for `rax`: the number negated, in two's complement.
-    pub const fn to_register(self) -> u64 {
+    pub(crate) const fn to_register(self) -> u64 {
         -(self.0 as i64) as u64
     }
 }

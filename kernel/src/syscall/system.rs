@@ -96,8 +96,8 @@ pub(super) fn sysinfo(arguments: &Arguments) -> Result<usize, Errno> {
     let information = SystemInformation {
         uptime: time::now() / time::SECOND,
         loads: [0; 3],
-        total: memory.total,
-        free: memory.free,
+        total: memory.total_pages * 4096,
+        free: memory.free_pages * 4096,
         shared: 0,
         buffers: 0,
         total_swap: 0,

@@ -7,7 +7,7 @@ use super::set::{DefaultAction, Signal, SignalSet};
 bitflags::bitflags! {
     /// `sa_flags` of `rt_sigaction`.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-    pub struct ActionFlags: u64 {
+    pub(crate) struct ActionFlags: u64 {
         /// No SIGCHLD when a child stops.
         const NO_CHILD_STOP = 0x1;
         /// Children leave no zombie.
@@ -29,7 +29,7 @@ bitflags::bitflags! {
 
 /// Where a signal goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Disposition {
+pub(crate) enum Disposition {
     /// SIG_DFL.
     Default,
     /// SIG_IGN.
@@ -40,7 +40,7 @@ pub enum Disposition {
 
 impl Disposition {
     /// From `sa_handler`.
-    pub fn from_register(value: u64) -> Disposition {
+    pub(crate) fn from_register(value: u64) -> Disposition {
         match value {
             0 => Disposition::Default,
             1 => Disposition::Ignore,
@@ -49,7 +49,7 @@ impl Disposition {
     }
 
     /// As `sa_handler`.
-    pub fn to_register(self) -> u64 {
+    pub(crate) fn to_register(self) -> u64 {
         match self {
             Disposition::Default => 0,
             Disposition::Ignore => 1,
@@ -60,15 +60,15 @@ impl Disposition {
 
 /// One entry of the table, `struct sigaction` of the kernel's ABI.
 #[derive(Clone, Copy, Debug)]
-pub struct Action {
+pub(crate) struct Action {
     /// Where the signal goes.
-    pub disposition: Disposition,
+    pub(crate) disposition: Disposition,
     /// How.
-    pub flags: ActionFlags,
+    pub(crate) flags: ActionFlags,
     /// Where the handler returns to; calls `rt_sigreturn`.
-    pub restorer: u64,
+    pub(crate) restorer: u64,
     /// Blocked besides while the handler runs.
-    pub mask: SignalSet,
+    pub(crate) mask: SignalSet,
 }
 
 impl Action {
@@ -80,7 +80,7 @@ impl Action {
     };
 
     /// Whether an instance of `signal` under this action changes nothing at all.
-    pub fn ignores(&self, signal: Signal) -> bool {
+    pub(crate) fn ignores(&self, signal: Signal) -> bool {
         match self.disposition {
             Disposition::Ignore => true,
             Disposition::Default => signal.default_action() == DefaultAction::Ignore,
@@ -91,31 +91,31 @@ impl Action {
 
 /// The actions for all signals.
 #[derive(Clone)]
-pub struct Actions([Action; 64]);
+pub(crate) struct Actions([Action; 64]);
 
 impl Actions {
     /// Every signal at its default.
-    pub const fn new() -> Actions {
+    pub(crate) const fn new() -> Actions {
         Actions([Action::DEFAULT; 64])
     }
 
     /// The action for `signal`.
-    pub fn get(&self, signal: Signal) -> Action {
+    pub(crate) fn get(&self, signal: Signal) -> Action {
         self.0[signal.index()]
     }
 
     /// Sets the action for `signal`.
-    pub fn set(&mut self, signal: Signal, action: Action) {
+    pub(crate) fn set(&mut self, signal: Signal, action: Action) {
         self.0[signal.index()] = action;
     }
 
     /// Back to the default, keeping the flags as SA_RESETHAND does.
-    pub fn reset_disposition(&mut self, signal: Signal) {
+    pub(crate) fn reset_disposition(&mut self, signal: Signal) {
         self.0[signal.index()].disposition = Disposition::Default;
     }
 
     /// What `execve` and CLONE_CLEAR_SIGHAND leave: no handlers; ignored signals stay ignored.
-    pub fn without_handlers(&self) -> Actions {
+    pub(crate) fn without_handlers(&self) -> Actions {
         let mut kept = Actions::new();
         for (new, old) in kept.0.iter_mut().zip(&self.0) {
             if old.disposition == Disposition::Ignore {

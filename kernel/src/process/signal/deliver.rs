@@ -15,11 +15,11 @@ const SYSCALL_SIZE: u64 = 2;
 
 /// A system call that ended with one of the restart codes.
 #[derive(Clone, Copy, Debug)]
-pub struct Interrupted {
+pub(crate) struct Interrupted {
     /// Its number.
-    pub number: u64,
+    pub(crate) number: u64,
     /// Which restart code.
-    pub error: Errno,
+    pub(crate) error: Errno,
 }
 
 /// What a thread has to do next before it may run user code.
@@ -35,7 +35,7 @@ enum Next {
 
 /// Does everything that is due before user mode: ends, stops, and puts handlers' frames on the user's stack. `interrupted` is the
 /// system call on whose way out this is, if a signal cut it short.
-pub fn deliver(trap: &mut TrapFrame, mut interrupted: Option<Interrupted>) {
+pub(crate) fn deliver(trap: &mut TrapFrame, mut interrupted: Option<Interrupted>) {
     let thread = current();
     loop {
         task::current().clear_interrupted();
@@ -159,7 +159,7 @@ fn settle(trap: &mut TrapFrame, interrupted: Option<Interrupted>, handler: Optio
 
 /// Sends the current thread a signal that it cannot escape, because it cannot go on without: a fault. If the signal is blocked or ignored,
 /// the default action is restored and the process ends by it.
-pub fn force(information: Information) {
+pub(crate) fn force(information: Information) {
     let thread = current();
     let process = thread.process();
     let signal = information.signal;

@@ -12,19 +12,24 @@ use super::action::{Action, ActionFlags, Disposition};
 use super::information::{INFORMATION_SIZE, Information};
 use super::mask::{AlternateStack, set_mask};
 use super::set::{Signal, SignalSet};
-use crate::arch::{TrapFrame, fpu};
+use crate::arch::{FpuState, TrapFrame, floating_point};
 use crate::process::image::USER_END;
-use crate::syscall::{Errno, user};
+use crate::memory::user;
+use crate::syscall::Errno;
+use crate::task;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Least alternate stack that `sigaltstack` accepts (`MINSIGSTKSZ`).
-pub const MINIMUM_STACK: u64 = 2048;
+pub(crate) const MINIMUM_STACK: u64 = 2048;
 /// Bytes below `rsp` that compiled code may use without moving it.
 const RED_ZONE: u64 = 128;
 /// Marks an XSAVE area in `fpx_sw_bytes`, and its end.
 const MAGIC_START: u32 = 0x4650_5853;
 const MAGIC_END: u32 = 0x4650_5845;
 const MAGIC_END_SIZE: usize = 4;
+/// Bytes of the part that FXSAVE defines, and of the header behind it.
+const LEGACY: usize = 512;
+const HEADER: usize = 64;
 /// Where Linux's own words are in the 512 legacy bytes.
 const SOFTWARE_WORDS: usize = 464;
 /// `uc_flags`: extended state present, `ss` saved, `ss` to be restored strictly.
@@ -43,20 +48,20 @@ pub(in super::super) const STACK_DISARM: u32 = 1 << 31;
 /// `stack_t`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
-pub struct StackRecord {
+pub(crate) struct StackRecord {
     /// Lowest address.
-    pub base: u64,
+    pub(crate) base: u64,
     /// SS_ONSTACK, SS_DISABLE, SS_AUTODISARM.
-    pub flags: u32,
+    pub(crate) flags: u32,
     /// Unused.
-    pub padding: u32,
+    pub(crate) padding: u32,
     /// Bytes.
-    pub size: u64,
+    pub(crate) size: u64,
 }
 
 impl StackRecord {
     /// What `sigaltstack` shows while `rsp` is `pointer`.
-    pub fn of(stack: AlternateStack, pointer: u64) -> StackRecord {
+    pub(crate) fn of(stack: AlternateStack, pointer: u64) -> StackRecord {
         let mut flags = if stack.disarm { STACK_DISARM } else { 0 };
         if stack.size == 0 {
             flags |= STACK_DISABLED;
@@ -70,7 +75,7 @@ impl StackRecord {
     ///
     /// # Errors
     /// EPERM if it is in use, EINVAL for unknown flags, ENOMEM if it is too small.
-    pub fn install(self, pointer: u64) -> Result<(), Errno> {
+    pub(crate) fn install(self, pointer: u64) -> Result<(), Errno> {
         let thread = current();
         let mut stack = thread.alternate_stack.lock();
         if stack.holds(pointer) {
@@ -138,8 +143,8 @@ const CONTEXT_OFFSET: u64 = core::mem::offset_of!(Frame, flags) as u64;
 const INFORMATION_OFFSET: u64 = core::mem::offset_of!(Frame, information) as u64;
 
 /// Bytes that a frame needs at most on this CPU, for AT_MINSIGSTKSZ.
-pub fn frame_size() -> u64 {
-    (fpu::area_size() + MAGIC_END_SIZE + 64 + size_of::<Frame>() + 16) as u64 + RED_ZONE
+pub(crate) fn frame_size() -> u64 {
+    (floating_point::state_bytes() + MAGIC_END_SIZE + 64 + size_of::<Frame>() + 16) as u64 + RED_ZONE
 }
 
 /// Puts the frame on the stack and points `trap` at the handler.
@@ -178,7 +183,7 @@ pub(super) fn push(
     if alternate.disarm {
         *thread.alternate_stack.lock() = AlternateStack::default();
     }
-    fpu::reset_current();
+    task::current().with_fpu(|state| *state = FpuState::new());
     trap.rdi = u64::from(information.signal.number());
     trap.rsi = at + INFORMATION_OFFSET;
     trap.rdx = at + CONTEXT_OFFSET;
@@ -201,14 +206,14 @@ fn extended_state_address(
     } else {
         trap.rsp.checked_sub(RED_ZONE)
     };
-    let needed = fpu::area_size() + MAGIC_END_SIZE;
+    let needed = floating_point::state_bytes() + MAGIC_END_SIZE;
     let area = top.and_then(|top| top.checked_sub(needed as u64)).ok_or(Errno::EFAULT)? & !63;
     if area < 65536 { Err(Errno::EFAULT) } else { Ok(area) }
 }
 
 /// Stores the extended state with Linux's words about it: total size, which parts are there, size of the area.
 fn write_extended_state(at: u64) -> Result<(), Errno> {
-    let mut area = fpu::save_current();
+    let mut area = task::current().with_fpu(|state| state.bytes().to_vec());
     let size = area.len();
     let mut put = |offset: usize, bytes: &[u8]| {
         let start = SOFTWARE_WORDS + offset;
@@ -217,7 +222,7 @@ fn write_extended_state(at: u64) -> Result<(), Errno> {
     put(0, &[0; 48]);
     put(0, &MAGIC_START.to_le_bytes());
     put(4, &((size + MAGIC_END_SIZE) as u32).to_le_bytes());
-    put(8, &fpu::enabled_features().to_le_bytes());
+    put(8, &floating_point::enabled_states().to_le_bytes());
     put(16, &(size as u32).to_le_bytes());
     user::write_bytes(at, &area)?;
     user::write(at + size as u64, &MAGIC_END)
@@ -259,7 +264,7 @@ fn save_registers(trap: &TrapFrame, fault: FaultRecord, mask: SignalSet, extende
 /// `rt_sigreturn`: goes back to what the handler interrupted. Returns the value for `rax`.
 ///
 /// A frame that cannot be restored costs the process a SIGSEGV, as on Linux.
-pub fn return_from_handler(trap: &mut TrapFrame) -> u64 {
+pub(crate) fn return_from_handler(trap: &mut TrapFrame) -> u64 {
     if restore(trap).is_err() {
         super::force(Information::from_kernel(Signal::SIGSEGV));
         return 0;
@@ -305,26 +310,30 @@ fn restore_registers(trap: &mut TrapFrame, saved: &Registers) {
 
 /// Loads the extended state at `at`. Without Linux's marks only the 512 legacy bytes count; with no area at all the state is reset.
 fn restore_extended_state(at: u64) -> Result<(), Errno> {
-    if at == 0 {
-        fpu::reset_current();
-        return Ok(());
+    let mut area = alloc::vec![0; floating_point::state_bytes()];
+    let mut length = 0;
+    if at != 0 {
+        user::read_bytes(at, &mut area[..LEGACY])?;
+        length = marked_length(at, &area);
+        if length > LEGACY {
+            user::read_bytes(at, &mut area[..length])?;
+        }
     }
-    let size = fpu::area_size();
-    let mut area = alloc::vec![0; size];
-    user::read_bytes(at, &mut area[..512])?;
+    // What the processor would refuse is masked out on the way.
+    task::current().with_fpu(|state| state.set_bytes(&area[..length]));
+    Ok(())
+}
+
+/// How much of the area at `at` is valid, going by the marks in its legacy part, which is in `area`.
+fn marked_length(at: u64, area: &[u8]) -> usize {
     let word = |offset: usize| {
         let start = SOFTWARE_WORDS + offset;
         u32::from_le_bytes([area[start], area[start + 1], area[start + 2], area[start + 3]])
     };
     let claimed = word(16) as usize;
     let marked = word(0) == MAGIC_START
-        && (576..=size).contains(&claimed)
+        && (LEGACY + HEADER..=area.len()).contains(&claimed)
         && word(4) as usize >= claimed + MAGIC_END_SIZE
         && user::read::<u32>(at + claimed as u64).is_ok_and(|magic| magic == MAGIC_END);
-    if marked {
-        user::read_bytes(at, &mut area[..claimed])?;
-        fpu::load_current(&area).map_err(|_| Errno::EFAULT)
-    } else {
-        fpu::load_current_legacy(&area[..512]).map_err(|_| Errno::EFAULT)
-    }
+    if marked { claimed } else { LEGACY }
 }

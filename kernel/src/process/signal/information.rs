@@ -6,39 +6,39 @@
 use super::set::Signal;
 
 /// Size of `siginfo_t`.
-pub const INFORMATION_SIZE: usize = 128;
+pub(crate) const INFORMATION_SIZE: usize = 128;
 
 /// Codes that say where a signal came from (`si_code`).
 #[allow(missing_docs)] // the names are Linux's own
-pub mod code {
-    pub const SI_USER: i32 = 0;
-    pub const SI_KERNEL: i32 = 0x80;
-    pub const SI_QUEUE: i32 = -1;
-    pub const SI_TIMER: i32 = -2;
-    pub const SI_TKILL: i32 = -6;
-    pub const SEGV_MAPERR: i32 = 1;
-    pub const SEGV_ACCERR: i32 = 2;
-    pub const BUS_ADRALN: i32 = 1;
-    pub const BUS_ADRERR: i32 = 2;
-    pub const FPE_INTDIV: i32 = 1;
-    pub const FPE_FLTDIV: i32 = 3;
-    pub const FPE_FLTOVF: i32 = 4;
-    pub const FPE_FLTUND: i32 = 5;
-    pub const FPE_FLTRES: i32 = 6;
-    pub const FPE_FLTINV: i32 = 7;
-    pub const ILL_ILLOPN: i32 = 2;
-    pub const TRAP_BRKPT: i32 = 1;
-    pub const TRAP_TRACE: i32 = 2;
-    pub const CLD_EXITED: i32 = 1;
-    pub const CLD_KILLED: i32 = 2;
-    pub const CLD_DUMPED: i32 = 3;
-    pub const CLD_STOPPED: i32 = 5;
-    pub const CLD_CONTINUED: i32 = 6;
+pub(crate) mod code {
+    pub(crate) const SI_USER: i32 = 0;
+    pub(crate) const SI_KERNEL: i32 = 0x80;
+    pub(crate) const SI_QUEUE: i32 = -1;
+    pub(crate) const SI_TIMER: i32 = -2;
+    pub(crate) const SI_TKILL: i32 = -6;
+    pub(crate) const SEGV_MAPERR: i32 = 1;
+    pub(crate) const SEGV_ACCERR: i32 = 2;
+    pub(crate) const BUS_ADRALN: i32 = 1;
+    pub(crate) const BUS_ADRERR: i32 = 2;
+    pub(crate) const FPE_INTDIV: i32 = 1;
+    pub(crate) const FPE_FLTDIV: i32 = 3;
+    pub(crate) const FPE_FLTOVF: i32 = 4;
+    pub(crate) const FPE_FLTUND: i32 = 5;
+    pub(crate) const FPE_FLTRES: i32 = 6;
+    pub(crate) const FPE_FLTINV: i32 = 7;
+    pub(crate) const ILL_ILLOPN: i32 = 2;
+    pub(crate) const TRAP_BRKPT: i32 = 1;
+    pub(crate) const TRAP_TRACE: i32 = 2;
+    pub(crate) const CLD_EXITED: i32 = 1;
+    pub(crate) const CLD_KILLED: i32 = 2;
+    pub(crate) const CLD_DUMPED: i32 = 3;
+    pub(crate) const CLD_STOPPED: i32 = 5;
+    pub(crate) const CLD_CONTINUED: i32 = 6;
 }
 
 /// The part of `siginfo_t` that depends on the signal's origin.
 #[derive(Clone, Copy, Debug)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// `kill`, `tkill`, `tgkill`, or the kernel itself (then both are 0).
     Sender {
         /// Process id of the sender.
@@ -79,35 +79,35 @@ pub enum Origin {
 
 /// One instance of a signal.
 #[derive(Clone, Copy, Debug)]
-pub struct Information {
+pub(crate) struct Information {
     /// The signal.
-    pub signal: Signal,
+    pub(crate) signal: Signal,
     /// `si_errno`: 0 unless a program queued another.
-    pub error: i32,
+    pub(crate) error: i32,
     /// `si_code`.
-    pub code: i32,
+    pub(crate) code: i32,
     /// The rest.
-    pub origin: Origin,
+    pub(crate) origin: Origin,
 }
 
 impl Information {
     /// What the kernel itself sends, as SI_KERNEL.
-    pub fn from_kernel(signal: Signal) -> Information {
+    pub(crate) fn from_kernel(signal: Signal) -> Information {
         Information { signal, error: 0, code: code::SI_KERNEL, origin: Origin::Sender { process: 0, user: 0 } }
     }
 
     /// A `kill` by this process and user.
-    pub fn from_user(signal: Signal, code: i32, process: u32, user: u32) -> Information {
+    pub(crate) fn from_user(signal: Signal, code: i32, process: u32, user: u32) -> Information {
         Information { signal, error: 0, code, origin: Origin::Sender { process, user } }
     }
 
     /// A processor exception.
-    pub fn fault(signal: Signal, code: i32, address: u64) -> Information {
+    pub(crate) fn fault(signal: Signal, code: i32, address: u64) -> Information {
         Information { signal, error: 0, code, origin: Origin::Fault { address } }
     }
 
     /// From the 128 bytes of a program's `siginfo_t`; the signal number in them is not looked at.
-    pub fn from_bytes(signal: Signal, bytes: &[u8; INFORMATION_SIZE]) -> Information {
+    pub(crate) fn from_bytes(signal: Signal, bytes: &[u8; INFORMATION_SIZE]) -> Information {
         let word = |at: usize| i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let mut rest = [0; INFORMATION_SIZE - 16];
         rest.copy_from_slice(&bytes[16..]);
@@ -115,7 +115,7 @@ impl Information {
     }
 
     /// As `siginfo_t`, in Linux's layout for x86-64.
-    pub fn to_bytes(self) -> [u8; INFORMATION_SIZE] {
+    pub(crate) fn to_bytes(self) -> [u8; INFORMATION_SIZE] {
         let mut bytes = [0; INFORMATION_SIZE];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
         put(0, &i32::from(self.signal.number()).to_le_bytes());

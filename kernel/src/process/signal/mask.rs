@@ -12,18 +12,18 @@ use core::sync::atomic::Ordering;
 
 /// The alternate stack of `sigaltstack`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct AlternateStack {
+pub(crate) struct AlternateStack {
     /// Lowest address.
-    pub base: u64,
+    pub(crate) base: u64,
     /// Bytes; 0 when there is none.
-    pub size: u64,
+    pub(crate) size: u64,
     /// SS_AUTODISARM: taken down while a handler runs on it.
-    pub disarm: bool,
+    pub(crate) disarm: bool,
 }
 
 impl AlternateStack {
     /// Whether `pointer` is on it.
-    pub fn holds(&self, pointer: u64) -> bool {
+    pub(crate) fn holds(&self, pointer: u64) -> bool {
         // With SS_AUTODISARM the stack is not set while in use, so one that is set is not in use.
         !self.disarm && self.size != 0 && pointer > self.base && pointer - self.base <= self.size
     }
@@ -31,7 +31,7 @@ impl AlternateStack {
 
 /// Sets the current thread's mask and makes sure that nothing deliverable is left lying: what it may take now it will take on its way
 /// to user mode, what it no longer takes is offered to another thread.
-pub fn set_mask(mask: SignalSet) {
+pub(crate) fn set_mask(mask: SignalSet) {
     let thread = current();
     let newly_blocked = mask & !thread.blocked();
     thread.store_blocked(mask);
@@ -47,7 +47,7 @@ pub fn set_mask(mask: SignalSet) {
 }
 
 /// Signals that are pending for the current thread or its process and that it blocks.
-pub fn pending_and_blocked() -> SignalSet {
+pub(crate) fn pending_and_blocked() -> SignalSet {
     let thread = current();
     let shared = thread.process().signals.lock().pending.set();
     let own = thread.pending.lock().set();
@@ -59,7 +59,7 @@ pub fn pending_and_blocked() -> SignalSet {
 ///
 /// # Errors
 /// What `call` returns.
-pub fn with_mask(
+pub(crate) fn with_mask(
     mask: Option<SignalSet>,
     call: impl FnOnce() -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
@@ -85,7 +85,7 @@ pub fn with_mask(
 ///
 /// # Errors
 /// Always: EINTR once a handler has run.
-pub fn suspend(mask: SignalSet) -> Result<usize, Errno> {
+pub(crate) fn suspend(mask: SignalSet) -> Result<usize, Errno> {
     with_mask(Some(mask), || {
         let nothing = WaitQueue::new();
         let _ = nothing.wait_interruptible::<()>(None, || None);
@@ -97,7 +97,7 @@ pub fn suspend(mask: SignalSet) -> Result<usize, Errno> {
 ///
 /// # Errors
 /// EAGAIN when time is up; EINTR when another signal came.
-pub fn wait_for(wanted: SignalSet, deadline: Option<u64>) -> Result<Information, Errno> {
+pub(crate) fn wait_for(wanted: SignalSet, deadline: Option<u64>) -> Result<Information, Errno> {
     let thread = current();
     let wanted = wanted & !SignalSet::UNBLOCKABLE;
     let take = || {

@@ -13,10 +13,10 @@ const QUEUE_LIMIT: usize = 4096;
 
 /// The queue was full.
 #[derive(Clone, Copy, Debug)]
-pub struct Full;
+pub(crate) struct Full;
 
 /// Pending signals.
-pub struct Pending {
+pub(crate) struct Pending {
     set: SignalSet,
     standard: [Option<Information>; 31],
     queued: VecDeque<Information>,
@@ -24,12 +24,12 @@ pub struct Pending {
 
 impl Pending {
     /// Nothing pending.
-    pub const fn new() -> Pending {
+    pub(crate) const fn new() -> Pending {
         Pending { set: SignalSet::EMPTY, standard: [None; 31], queued: VecDeque::new() }
     }
 
     /// Which signals are pending.
-    pub fn set(&self) -> SignalSet {
+    pub(crate) fn set(&self) -> SignalSet {
         self.set
     }
 
@@ -37,7 +37,7 @@ impl Pending {
     ///
     /// # Errors
     /// [`Full`] if it is a real-time signal and the queue is at its limit.
-    pub fn push(&mut self, information: Information) -> Result<(), Full> {
+    pub(crate) fn push(&mut self, information: Information) -> Result<(), Full> {
         let signal = information.signal;
         if signal.is_real_time() {
             if self.queued.len() >= QUEUE_LIMIT {
@@ -52,7 +52,7 @@ impl Pending {
     }
 
     /// Takes the instance that is next in order of delivery among `wanted`.
-    pub fn take(&mut self, wanted: SignalSet) -> Option<Information> {
+    pub(crate) fn take(&mut self, wanted: SignalSet) -> Option<Information> {
         let signal = (self.set & wanted).next()?;
         if signal.is_real_time() {
             self.take_queued(signal)
@@ -73,7 +73,7 @@ impl Pending {
 
     /// If an instance from the same POSIX timer as `information` is pending, adds the expiries that `information` stands for to its
     /// overrun count and returns true.
-    pub fn add_overrun(&mut self, information: &Information) -> bool {
+    pub(crate) fn add_overrun(&mut self, information: &Information) -> bool {
         let Origin::Timer { timer: id, overrun: more, .. } = information.origin else { return false };
         let places = self.standard.iter_mut().flatten().chain(self.queued.iter_mut());
         for one in places {
@@ -88,7 +88,7 @@ impl Pending {
     }
 
     /// Drops every instance of the signals in `unwanted`.
-    pub fn discard(&mut self, unwanted: SignalSet) {
+    pub(crate) fn discard(&mut self, unwanted: SignalSet) {
         self.set = self.set & !unwanted;
         for place in &mut self.standard {
             if place.is_some_and(|one| unwanted.contains(one.signal)) {

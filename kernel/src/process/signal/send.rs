@@ -15,7 +15,7 @@ use alloc::sync::Arc;
 ///
 /// # Errors
 /// EAGAIN if it is a real-time signal and too many are pending.
-pub fn send_to_process(process: &Process, information: Information) -> Result<(), Errno> {
+pub(crate) fn send_to_process(process: &Process, information: Information) -> Result<(), Errno> {
     let signal = information.signal;
     let mut signals = process.signals.lock();
     if !prepare(process, &mut signals, signal, None) {
@@ -30,7 +30,7 @@ pub fn send_to_process(process: &Process, information: Information) -> Result<()
 ///
 /// # Errors
 /// As [`send_to_process`].
-pub fn send_to_thread(thread: &Arc<Thread>, information: Information) -> Result<(), Errno> {
+pub(crate) fn send_to_thread(thread: &Arc<Thread>, information: Information) -> Result<(), Errno> {
     let signal = information.signal;
     let process = thread.process();
     let mut signals = process.signals.lock();
@@ -48,7 +48,7 @@ pub fn send_to_thread(thread: &Arc<Thread>, information: Information) -> Result<
 }
 
 /// Sends to every living process of a group. Returns how many there were.
-pub fn send_to_group(group: u32, information: Information) -> usize {
+pub(crate) fn send_to_group(group: u32, information: Information) -> usize {
     let members = family::group_members(group);
     for process in &members {
         // A full queue of one member does not concern the others.
@@ -118,13 +118,13 @@ pub(in super::super) fn expire_timer_signal(process: &Process, to: Option<&Arc<T
 }
 
 /// Sends the current thread a signal of the kernel's own, such as SIGPIPE.
-pub fn raise(signal: Signal) {
+pub(crate) fn raise(signal: Signal) {
     // Standard signals always have room.
     let _ = send_to_thread(&current(), Information::from_kernel(signal));
 }
 
 /// Sets what a process does about a signal; returns what it did. Instances that wait are dropped if they would now be ignored.
-pub fn set_action(process: &Process, signal: Signal, action: Action) -> Action {
+pub(crate) fn set_action(process: &Process, signal: Signal, action: Action) -> Action {
     let mut signals = process.signals.lock();
     let actions = process.actions();
     let before = {

@@ -8,11 +8,11 @@ use core::ops::{BitAnd, BitOr, Not};
 
 /// One signal, 1..=64.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Signal(u8);
+pub(crate) struct Signal(u8);
 
 /// What happens when a signal is delivered whose action is SIG_DFL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DefaultAction {
+pub(crate) enum DefaultAction {
     /// Ends the process.
     Terminate,
     /// Ends the process; the wait status says that a core was to be dumped if RLIMIT_CORE allows one (it never does here).
@@ -46,27 +46,27 @@ impl Signal {
     const FIRST_REAL_TIME: u8 = 32;
 
     /// The signal with this number, if there is one.
-    pub fn new(number: u64) -> Option<Signal> {
+    pub(crate) fn new(number: u64) -> Option<Signal> {
         if (1..=64).contains(&number) { Some(Signal(number as u8)) } else { None }
     }
 
     /// The number, 1..=64.
-    pub fn number(self) -> u8 {
+    pub(crate) fn number(self) -> u8 {
         self.0
     }
 
     /// The number counted from zero, as an index of tables.
-    pub fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         usize::from(self.0) - 1
     }
 
     /// Whether several instances can be pending at once.
-    pub fn is_real_time(self) -> bool {
+    pub(crate) fn is_real_time(self) -> bool {
         self.0 >= Self::FIRST_REAL_TIME
     }
 
     /// What SIG_DFL means for it.
-    pub fn default_action(self) -> DefaultAction {
+    pub(crate) fn default_action(self) -> DefaultAction {
         match self {
             Signal::SIGCHLD | Signal::SIGURG | Signal::SIGWINCH => DefaultAction::Ignore,
             Signal::SIGCONT => DefaultAction::Continue,
@@ -93,24 +93,24 @@ impl fmt::Debug for Signal {
 }
 
 /// A set of signals.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct SignalSet(u64);
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct SignalSet(u64);
 
 impl SignalSet {
     /// No signal.
-    pub const EMPTY: SignalSet = SignalSet(0);
+    pub(crate) const EMPTY: SignalSet = SignalSet(0);
     /// The two that cannot be blocked, caught or ignored.
-    pub const UNBLOCKABLE: SignalSet =
+    pub(crate) const UNBLOCKABLE: SignalSet =
         SignalSet(1 << (Signal::SIGKILL.0 - 1) | 1 << (Signal::SIGSTOP.0 - 1));
     /// The four that stop a process.
-    pub const STOPPING: SignalSet = SignalSet(
+    pub(crate) const STOPPING: SignalSet = SignalSet(
         1 << (Signal::SIGSTOP.0 - 1)
             | 1 << (Signal::SIGTSTP.0 - 1)
             | 1 << (Signal::SIGTTIN.0 - 1)
             | 1 << (Signal::SIGTTOU.0 - 1),
     );
     /// Those that the processor raises: taken before others, so that a handler sees the fault that it caused.
-    pub const SYNCHRONOUS: SignalSet = SignalSet(
+    pub(crate) const SYNCHRONOUS: SignalSet = SignalSet(
         1 << (Signal::SIGSEGV.0 - 1)
             | 1 << (Signal::SIGBUS.0 - 1)
             | 1 << (Signal::SIGILL.0 - 1)
@@ -120,42 +120,42 @@ impl SignalSet {
     );
 
     /// From the bits of a `sigset_t`.
-    pub const fn from_bits(bits: u64) -> SignalSet {
+    pub(crate) const fn from_bits(bits: u64) -> SignalSet {
         SignalSet(bits)
     }
 
     /// The bits of a `sigset_t`.
-    pub const fn bits(self) -> u64 {
+    pub(crate) const fn bits(self) -> u64 {
         self.0
     }
 
     /// The set of one.
-    pub const fn of(signal: Signal) -> SignalSet {
+    pub(crate) const fn of(signal: Signal) -> SignalSet {
         SignalSet(1 << (signal.0 - 1))
     }
 
     /// Whether `signal` is in it.
-    pub const fn contains(self, signal: Signal) -> bool {
+    pub(crate) const fn contains(self, signal: Signal) -> bool {
         self.0 & (1 << (signal.0 - 1)) != 0
     }
 
     /// Whether it is empty.
-    pub const fn is_empty(self) -> bool {
+    pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// With `signal` in it.
-    pub fn insert(&mut self, signal: Signal) {
+    pub(crate) fn insert(&mut self, signal: Signal) {
         self.0 |= SignalSet::of(signal).0;
     }
 
     /// Without `signal`.
-    pub fn remove(&mut self, signal: Signal) {
+    pub(crate) fn remove(&mut self, signal: Signal) {
         self.0 &= !SignalSet::of(signal).0;
     }
 
     /// The member to deliver next: synchronous ones first, then by number.
-    pub fn next(self) -> Option<Signal> {
+    pub(crate) fn next(self) -> Option<Signal> {
         let urgent = self & SignalSet::SYNCHRONOUS;
         let bits = if urgent.is_empty() { self.0 } else { urgent.0 };
         if bits == 0 { None } else { Some(Signal(bits.trailing_zeros() as u8 + 1)) }
