@@ -7,7 +7,8 @@ use super::thread_group::Inherited;
 use super::{Process, Thread, UserSpace, current};
 use crate::arch::TrapFrame;
 use crate::sync::InterruptLock;
-use crate::syscall::{Errno, user};
+use crate::memory::user;
+use crate::syscall::Errno;
 use crate::task::{self, Class, Task};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -256,7 +257,8 @@ fn publish(parent: &Thread, thread: &Arc<Thread>, request: &Request) -> Result<(
     }
     drop(signals);
     if !request.flags.contains(CloneFlags::THREAD) {
-        family.add(new_member(&family, parent, process, request));
+        let member = new_member(&family, parent, process, request);
+        family.add(member);
     }
     family.add_thread(thread.clone());
     Ok(())

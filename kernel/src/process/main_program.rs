@@ -14,12 +14,14 @@ use super::thread::Template;
 use super::thread_group::Inherited;
 use super::{ExitStatus, Process, Thread};
 use crate::files::{self, Caller, Context};
+use crate::report;
 use crate::sync::InterruptLock;
 use crate::syscall::Errno;
 use crate::task::Task;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use protocol::report::Exit;
 
 const ARGUMENTS: &[u8] = b"/.ceasefire/arguments";
 const ENVIRONMENT: &[u8] = b"/.ceasefire/environment";
@@ -69,6 +71,7 @@ fn start(context: Arc<Context>, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Resul
     thread.set_task(&task);
     publish(&process, &thread);
     MAIN.set(id);
+    report::program_starts();
     task.start();
     Ok(())
 }
@@ -120,5 +123,8 @@ fn strings(context: &Context, path: &[u8]) -> Vec<Vec<u8>> {
 
 /// The main program has ended: report and power off.
 pub(super) fn main_program_ended(status: ExitStatus) -> ! {
-    crate::report::finish(status)
+    report::finish(match status {
+        ExitStatus::Exited(code) => Exit::Code(code),
+        ExitStatus::Killed(signal) => Exit::Signal(signal.number()),
+    })
 }

@@ -168,6 +168,11 @@ impl Process {
         &self.timers
     }
 
+    /// Whether it is stopped or stopping.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.signals.lock().stop.is_some()
+    }
+
     /// How many threads live.
     pub(crate) fn thread_count(&self) -> usize {
         self.signals.lock().threads.len()

@@ -7,23 +7,34 @@
 //! A call that a signal interrupts returns one of the restart codes of `errno`. Only then does the way out differ: what becomes of
 //! the call depends on the handler that runs, if one does, and that is for signal delivery to decide.
 
+mod attributes;
+mod descriptor;
+mod directory;
+mod epoll;
 mod errno;
+mod file;
 mod futex;
 mod identity;
 mod limit;
+mod path;
+mod pipe;
+mod poll;
 mod process;
 mod schedule;
 mod signal;
+mod status;
 mod system;
 mod table;
 mod time;
 mod timer;
+mod transfer;
 mod unknown;
 
 use crate::arch::TrapFrame;
 use crate::process::signal::{Interrupted, deliver};
 
 pub(crate) use errno::Errno;
+pub(crate) use system::system_name;
 pub(crate) use unknown::unknown_calls;
 
 /// The six argument registers of a system call.

@@ -7,6 +7,7 @@ use crate::process::signal::Signal;
 use crate::process::{NAME_SIZE, USER_END, counts, current, random};
 use crate::sync::SpinLock;
 use crate::{task, time};
+use alloc::string::String;
 use alloc::vec;
 use core::sync::atomic::Ordering;
 use linux_raw_sys::prctl as abi;
@@ -15,8 +16,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// Length of each field of `struct utsname`, with its NUL.
 const FIELD: usize = 65;
 /// What programs that look at the release find: the Linux whose behaviour is kept.
-const RELEASE: &[u8] = b"6.1.0-ceasefire";
-const VERSION: &[u8] = b"#1 SMP ceasefire";
+const RELEASE: &str = "6.1.0-ceasefire";
+const VERSION: &str = "#1 SMP ceasefire";
+const SYSTEM: &str = "Linux";
 /// Most bytes that one `getrandom` gives.
 const RANDOM_MAX: usize = 33_554_431;
 /// Bytes of random data that are made at once.
@@ -39,6 +41,26 @@ const fn field(text: &[u8]) -> [u8; FIELD] {
     bytes
 }
 
+/// What `uname` says, as text for `/proc`.
+pub(crate) struct SystemName {
+    /// The system's name.
+    pub(crate) system: &'static str,
+    /// Whose behaviour it keeps.
+    pub(crate) release: &'static str,
+    /// Its own name.
+    pub(crate) version: &'static str,
+    /// The host's name.
+    pub(crate) host: String,
+}
+
+/// The present names.
+pub(crate) fn system_name() -> SystemName {
+    let host = NAMES.lock().host;
+    let length = host.iter().position(|byte| *byte == 0).unwrap_or(FIELD);
+    let host = String::from_utf8_lossy(&host[..length]).into_owned();
+    SystemName { system: SYSTEM, release: RELEASE, version: VERSION, host }
+}
+
 /// `uname(result)`.
 pub(super) fn uname(arguments: &Arguments) -> Result<usize, Errno> {
     let (host, domain) = {
@@ -46,7 +68,7 @@ pub(super) fn uname(arguments: &Arguments) -> Result<usize, Errno> {
         (names.host, names.domain)
     };
     let machine = field(b"x86_64");
-    let record = [field(b"Linux"), host, field(RELEASE), field(VERSION), machine, domain];
+    let record = [field(SYSTEM.as_bytes()), host, field(RELEASE.as_bytes()), field(VERSION.as_bytes()), machine, domain];
     user::write_bytes(arguments[0], record.as_bytes())?;
     Ok(0)
 }
