@@ -9,33 +9,33 @@
 //! hand ends the reading with a sentence that says where, and what was read before it stays.
 
 /// One file of the archive. Borrowed from the archive's memory: nothing is copied.
-pub struct Record {
+pub(crate) struct Record {
     /// Path relative to the root, without leading slashes or `./`.
-    pub name: &'static [u8],
+    pub(crate) name: &'static [u8],
     /// Type and permission bits as in `st_mode`.
-    pub mode: u32,
-    pub owner: u32,
-    pub group: u32,
+    pub(crate) mode: u32,
+    pub(crate) owner: u32,
+    pub(crate) group: u32,
     /// Seconds since 1970.
-    pub modified: u32,
+    pub(crate) modified: u32,
     /// Number that the hard links of one file share, unique within the archive only.
-    pub number: u32,
-    pub links: u32,
+    pub(crate) number: u32,
+    pub(crate) links: u32,
     /// Major and minor number, for device files.
-    pub device: (u32, u32),
+    pub(crate) device: (u32, u32),
     /// Content; the target for a symbolic link.
-    pub content: &'static [u8],
+    pub(crate) content: &'static [u8],
 }
 
 /// Why reading stopped early: what is wrong, and at which byte of the archive.
 #[derive(Debug)]
-pub struct Damage {
-    pub reason: &'static str,
-    pub offset: usize,
+pub(crate) struct Damage {
+    pub(crate) reason: &'static str,
+    pub(crate) offset: usize,
 }
 
 /// Reads records one after the other; after a damaged one it yields nothing more.
-pub struct Archive {
+pub(crate) struct Archive {
     bytes: &'static [u8],
     offset: usize,
 }
@@ -44,7 +44,7 @@ const HEADER: usize = 110;
 const TRAILER: &[u8] = b"TRAILER!!!";
 
 impl Archive {
-    pub fn new(bytes: &'static [u8]) -> Self {
+    pub(crate) fn new(bytes: &'static [u8]) -> Self {
         Self { bytes, offset: 0 }
     }
 

@@ -18,25 +18,25 @@ static INPUT_OBSERVERS: Observers = Observers::new();
 static OUTPUT_OBSERVERS: Observers = Observers::new();
 
 /// Called by the receiver's interrupt when input has arrived.
-pub fn input_arrived() {
+pub(crate) fn input_arrived() {
     INPUT_OBSERVERS.announce(Readiness::READABLE);
 }
 
 /// A line to the host.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Line {
+pub(crate) enum Line {
     Input,
     Output,
     Error,
 }
 
-pub struct ConsoleFile {
+pub(crate) struct ConsoleFile {
     input: bool,
     output: Option<Channel>,
 }
 
 impl ConsoleFile {
-    pub fn line(line: Line) -> Self {
+    pub(crate) fn line(line: Line) -> Self {
         match line {
             Line::Input => Self { input: true, output: None },
             Line::Output => Self { input: false, output: Some(Channel::Output) },
@@ -45,7 +45,7 @@ impl ConsoleFile {
     }
 
     /// What `/dev/console` and `/dev/tty` open: both directions.
-    pub fn terminal() -> Self {
+    pub(crate) fn terminal() -> Self {
         Self { input: true, output: Some(Channel::Output) }
     }
 }

@@ -16,37 +16,37 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 /// The largest file, and the largest offset.
-pub const MOST_SIZE: u64 = i64::MAX as u64;
+pub(crate) const MOST_SIZE: u64 = i64::MAX as u64;
 
-pub struct FileContent {
+pub(crate) struct FileContent {
     object: MemoryObject,
     /// Held over each write and change of size, so that an appending write finds the end where it puts it.
     writing: Mutex<()>,
 }
 
 impl FileContent {
-    pub fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self::from_bytes(&[])
     }
 
     /// A file that starts as `bytes`.
-    pub fn from_bytes(bytes: &'static [u8]) -> Self {
+    pub(crate) fn from_bytes(bytes: &'static [u8]) -> Self {
         // The object's own identity and name are never shown: mappings go through `Mapping`.
         let object = MemoryObject::from_bytes(&Kernel, Identity { device: 0, inode: 0 }, String::new(), bytes);
         Self { object, writing: Mutex::new(()) }
     }
 
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.object.size()
     }
 
     /// Storage in use, in units of 512 bytes.
-    pub fn blocks(&self) -> u64 {
+    pub(crate) fn blocks(&self) -> u64 {
         self.object.resident_pages() as u64 * 8
     }
 
     /// Copies bytes out and says how many; fewer than asked for only at the end.
-    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
+    pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
         self.object.read_at(offset, buffer)
     }
 
@@ -70,7 +70,7 @@ impl FileContent {
     }
 
     /// Sets the size; bytes beyond the former end are zero.
-    pub fn set_size(&self, size: u64) -> Result<(), Errno> {
+    pub(crate) fn set_size(&self, size: u64) -> Result<(), Errno> {
         if size > MOST_SIZE {
             return Err(Errno::EFBIG);
         }
@@ -80,7 +80,7 @@ impl FileContent {
     }
 
     /// Makes the file at least `size` long.
-    pub fn extend(&self, size: u64) -> Result<(), Errno> {
+    pub(crate) fn extend(&self, size: u64) -> Result<(), Errno> {
         if size > MOST_SIZE {
             return Err(Errno::EFBIG);
         }
@@ -92,7 +92,7 @@ impl FileContent {
     }
 
     /// Makes `offset..offset + length` zero, without changing the size.
-    pub fn clear(&self, offset: u64, length: u64) -> Result<(), Errno> {
+    pub(crate) fn clear(&self, offset: u64, length: u64) -> Result<(), Errno> {
         const ZEROES: [u8; 4096] = [0; 4096];
         let _writing = self.writing.lock();
         let end = offset.saturating_add(length).min(self.size());
@@ -108,12 +108,12 @@ impl FileContent {
 }
 
 /// An opened regular file.
-pub struct RegularFile {
+pub(crate) struct RegularFile {
     entry: Arc<Entry>,
 }
 
 impl RegularFile {
-    pub fn new(entry: Arc<Entry>) -> Self {
+    pub(crate) fn new(entry: Arc<Entry>) -> Self {
         Self { entry }
     }
 
@@ -157,13 +157,13 @@ impl File for RegularFile {
 }
 
 /// A mapped file: its pages together with the name under which it was opened.
-pub struct Mapping {
+pub(crate) struct Mapping {
     entry: Arc<Entry>,
 }
 
 impl Mapping {
     /// ENODEV unless the entry is a regular file with content of its own.
-    pub fn of(entry: &Arc<Entry>) -> Result<Arc<Backing>, Errno> {
+    pub(crate) fn of(entry: &Arc<Entry>) -> Result<Arc<Backing>, Errno> {
         entry.inode().regular().map_err(|_| Errno::ENODEV)?;
         Ok(Arc::new(Self { entry: entry.clone() }))
     }
@@ -196,7 +196,7 @@ impl ::memory::Backing<Kernel> for Mapping {
 }
 
 /// A file that is in no directory: what `memfd_create` makes.
-pub fn unnamed_file(filesystem: &'static FileSystem, name: &[u8], caller: &super::Caller) -> Arc<Entry> {
+pub(crate) fn unnamed_file(filesystem: &'static FileSystem, name: &[u8], caller: &super::Caller) -> Arc<Entry> {
     let inode = Inode::new(filesystem, super::Content::Regular(FileContent::empty()), 0o777, caller);
     inode.change(|attributes| attributes.links = 0);
     let entry = Entry::unplaced(name, inode);

@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Working directory, root and file creation mask of a process.
-pub struct Context {
+pub(crate) struct Context {
     state: SpinLock<State>,
 }
 
@@ -21,38 +21,38 @@ struct State {
 }
 
 impl Context {
-    pub fn new(root: Arc<Entry>) -> Self {
+    pub(crate) fn new(root: Arc<Entry>) -> Self {
         Self { state: SpinLock::new(State { working: root.clone(), root, umask: 0o022 }) }
     }
 
     /// A copy that changes independently, for a new process.
-    pub fn duplicate(&self) -> Self {
+    pub(crate) fn duplicate(&self) -> Self {
         Self { state: SpinLock::new(self.state.lock().clone()) }
     }
 
-    pub fn root(&self) -> Arc<Entry> {
+    pub(crate) fn root(&self) -> Arc<Entry> {
         self.state.lock().root.clone()
     }
 
-    pub fn working(&self) -> Arc<Entry> {
+    pub(crate) fn working(&self) -> Arc<Entry> {
         self.state.lock().working.clone()
     }
 
-    pub fn umask(&self) -> u32 {
+    pub(crate) fn umask(&self) -> u32 {
         self.state.lock().umask
     }
 
     /// Sets the mask to the low nine bits of `umask` and returns the former one.
-    pub fn set_umask(&self, umask: u32) -> u32 {
+    pub(crate) fn set_umask(&self, umask: u32) -> u32 {
         core::mem::replace(&mut self.state.lock().umask, umask & 0o777)
     }
 
-    pub fn set_working(&self, entry: Arc<Entry>) {
+    pub(crate) fn set_working(&self, entry: Arc<Entry>) {
         let former = core::mem::replace(&mut self.state.lock().working, entry);
         drop(former);
     }
 
-    pub fn set_root(&self, entry: Arc<Entry>) {
+    pub(crate) fn set_root(&self, entry: Arc<Entry>) {
         let former = core::mem::replace(&mut self.state.lock().root, entry);
         drop(former);
     }
@@ -60,19 +60,19 @@ impl Context {
 
 /// As whom a file is looked at: the identity that permission checks use.
 #[derive(Clone)]
-pub struct Caller {
-    pub user: u32,
-    pub group: u32,
-    pub groups: Vec<u32>,
+pub(crate) struct Caller {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+    pub(crate) groups: Vec<u32>,
 }
 
 impl Caller {
     /// The kernel itself, and files that nobody made.
-    pub const fn root() -> Self {
+    pub(crate) const fn root() -> Self {
         Self { user: 0, group: 0, groups: Vec::new() }
     }
 
-    pub fn is_member(&self, group: u32) -> bool {
+    pub(crate) fn is_member(&self, group: u32) -> bool {
         self.group == group || self.groups.contains(&group)
     }
 }

@@ -5,7 +5,7 @@ use crate::syscall::Errno;
 use linux_raw_sys::ioctl::FIONREAD;
 
 /// Answers FIONREAD with the number of bytes that can be read; ENOTTY for any other request.
-pub fn answer_available(request: u32, argument: u64, available: usize) -> Result<usize, Errno> {
+pub(crate) fn answer_available(request: u32, argument: u64, available: usize) -> Result<usize, Errno> {
     if request != FIONREAD {
         return Err(Errno::ENOTTY);
     }

@@ -21,7 +21,7 @@ const CHANGEABLE: u32 = abi::O_APPEND | abi::O_NONBLOCK | abi::FASYNC | abi::O_D
 /// Flags that only matter while opening, and that F_GETFL does not show.
 const OPENING_ONLY: u32 = abi::O_CREAT | abi::O_EXCL | abi::O_NOCTTY | abi::O_TRUNC | abi::O_CLOEXEC;
 
-pub struct Description {
+pub(crate) struct Description {
     entry: Arc<Entry>,
     file: Box<dyn File>,
     flags: AtomicU32,
@@ -32,7 +32,7 @@ pub struct Description {
 
 impl Description {
     /// `flags` are those of `open`.
-    pub fn new(entry: Arc<Entry>, file: Box<dyn File>, flags: u32) -> Arc<Self> {
+    pub(crate) fn new(entry: Arc<Entry>, file: Box<dyn File>, flags: u32) -> Arc<Self> {
         Arc::new(Self {
             entry,
             file,
@@ -42,54 +42,54 @@ impl Description {
         })
     }
 
-    pub fn entry(&self) -> &Arc<Entry> {
+    pub(crate) fn entry(&self) -> &Arc<Entry> {
         &self.entry
     }
 
-    pub fn inode(&self) -> &Arc<Inode> {
+    pub(crate) fn inode(&self) -> &Arc<Inode> {
         self.entry.inode()
     }
 
-    pub fn file(&self) -> &dyn File {
+    pub(crate) fn file(&self) -> &dyn File {
         &*self.file
     }
 
     /// The file as the kind `F`, if it is one.
-    pub fn file_as<F: File>(&self) -> Option<&F> {
+    pub(crate) fn file_as<F: File>(&self) -> Option<&F> {
         let file: &dyn Any = &*self.file;
         file.downcast_ref()
     }
 
-    pub fn flags(&self) -> u32 {
+    pub(crate) fn flags(&self) -> u32 {
         self.flags.load(Ordering::Relaxed)
     }
 
     /// Sets those of `flags` that can be changed.
-    pub fn set_flags(&self, flags: u32) {
+    pub(crate) fn set_flags(&self, flags: u32) {
         let change = |former: u32| Some(former & !CHANGEABLE | flags & CHANGEABLE);
         // The closure always returns a value, so the update cannot fail.
         let _ = self.flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
     }
 
-    pub fn is_readable(&self) -> bool {
+    pub(crate) fn is_readable(&self) -> bool {
         !self.is_path_only() && matches!(self.flags() & abi::O_ACCMODE, abi::O_RDONLY | abi::O_RDWR)
     }
 
-    pub fn is_writable(&self) -> bool {
+    pub(crate) fn is_writable(&self) -> bool {
         !self.is_path_only() && matches!(self.flags() & abi::O_ACCMODE, abi::O_WRONLY | abi::O_RDWR)
     }
 
     /// Opened with O_PATH: stands for a place in the tree, not for content.
-    pub fn is_path_only(&self) -> bool {
+    pub(crate) fn is_path_only(&self) -> bool {
         self.flags() & abi::O_PATH != 0
     }
 
-    pub fn patience(&self) -> Patience {
+    pub(crate) fn patience(&self) -> Patience {
         if self.flags() & abi::O_NONBLOCK != 0 { Patience::Refuse } else { Patience::Wait }
     }
 
     /// Reads at the position and moves it on.
-    pub fn read(&self, to: &mut dyn Destination) -> Result<usize, Errno> {
+    pub(crate) fn read(&self, to: &mut dyn Destination) -> Result<usize, Errno> {
         self.check_readable()?;
         match self.file.positions() {
             Positions::Offsets => self.file.read(&mut self.position.lock(), to, self.patience()),
@@ -98,7 +98,7 @@ impl Description {
     }
 
     /// Writes at the position, or at the end with O_APPEND, and moves it on.
-    pub fn write(&self, from: &mut dyn Source) -> Result<usize, Errno> {
+    pub(crate) fn write(&self, from: &mut dyn Source) -> Result<usize, Errno> {
         self.check_writable()?;
         let append = self.flags() & abi::O_APPEND != 0;
         match self.file.positions() {
@@ -108,14 +108,14 @@ impl Description {
     }
 
     /// Reads at `offset`; the position stays.
-    pub fn read_at(&self, mut offset: u64, to: &mut dyn Destination) -> Result<usize, Errno> {
+    pub(crate) fn read_at(&self, mut offset: u64, to: &mut dyn Destination) -> Result<usize, Errno> {
         self.check_positioned()?;
         self.check_readable()?;
         self.file.read(&mut offset, to, self.patience())
     }
 
     /// Writes at `offset`, except that O_APPEND still means the end; the position stays.
-    pub fn write_at(&self, mut offset: u64, from: &mut dyn Source) -> Result<usize, Errno> {
+    pub(crate) fn write_at(&self, mut offset: u64, from: &mut dyn Source) -> Result<usize, Errno> {
         self.check_positioned()?;
         self.check_writable()?;
         let append = self.flags() & abi::O_APPEND != 0;
@@ -123,7 +123,7 @@ impl Description {
     }
 
     /// Writes at the end; the position moves there only if `moves`.
-    pub fn append(&self, from: &mut dyn Source, moves: bool) -> Result<usize, Errno> {
+    pub(crate) fn append(&self, from: &mut dyn Source, moves: bool) -> Result<usize, Errno> {
         self.check_writable()?;
         if moves && self.file.positions() == Positions::Offsets {
             self.file.write(&mut self.position.lock(), true, from, self.patience())
@@ -151,7 +151,7 @@ impl Description {
     }
 
     /// Changes the position by `change`, which is given the present one.
-    pub fn seek(&self, change: impl FnOnce(u64) -> Result<u64, Errno>) -> Result<u64, Errno> {
+    pub(crate) fn seek(&self, change: impl FnOnce(u64) -> Result<u64, Errno>) -> Result<u64, Errno> {
         match self.file.positions() {
             Positions::None => Err(Errno::ESPIPE),
             Positions::Ignored => Ok(0),

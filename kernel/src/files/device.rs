@@ -11,7 +11,7 @@ use linux_raw_sys::general as abi;
 
 /// What a device file stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Device {
+pub(crate) enum Device {
     Null,
     Zero,
     Full,
@@ -28,7 +28,7 @@ pub enum Device {
 
 impl Device {
     /// The device with these numbers.
-    pub fn of_numbers(block: bool, major: u32, minor: u32) -> Self {
+    pub(crate) fn of_numbers(block: bool, major: u32, minor: u32) -> Self {
         match (block, major, minor) {
             (false, 1, 3) => Self::Null,
             (false, 1, 5) => Self::Zero,
@@ -41,7 +41,7 @@ impl Device {
     }
 
     /// Major and minor number.
-    pub fn numbers(self) -> (u32, u32) {
+    pub(crate) fn numbers(self) -> (u32, u32) {
         match self {
             Self::Null => (1, 3),
             Self::Zero => (1, 5),
@@ -53,7 +53,7 @@ impl Device {
         }
     }
 
-    pub fn type_bits(self) -> u32 {
+    pub(crate) fn type_bits(self) -> u32 {
         match self {
             Self::Absent { block: true, .. } => abi::S_IFBLK,
             _ => abi::S_IFCHR,
@@ -61,7 +61,7 @@ impl Device {
     }
 
     /// ENXIO for a device that is not there.
-    pub fn open(self) -> Result<Box<dyn File>, Errno> {
+    pub(crate) fn open(self) -> Result<Box<dyn File>, Errno> {
         match self {
             Self::Null | Self::Zero | Self::Full | Self::Random(_) => Ok(Box::new(DeviceFile(self))),
             Self::Terminal | Self::Console => Ok(Box::new(ConsoleFile::terminal())),

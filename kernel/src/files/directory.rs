@@ -13,21 +13,21 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Names that a directory has besides its list, made when somebody looks (the processes in `/proc`).
-pub trait Listing: Send + Sync {
+pub(crate) trait Listing: Send + Sync {
     fn find(&self, name: &[u8]) -> Option<Arc<Inode>>;
     /// The names with a number below 2^32 for each, in ascending order of these numbers.
     fn names(&self) -> Vec<(u32, Vec<u8>)>;
 }
 
 /// One name as `getdents` shows it.
-pub struct Listed {
+pub(crate) struct Listed {
     /// Where the list goes on after this name.
-    pub position: u64,
-    pub name: Vec<u8>,
-    pub inode: Arc<Inode>,
+    pub(crate) position: u64,
+    pub(crate) name: Vec<u8>,
+    pub(crate) inode: Arc<Inode>,
 }
 
-pub struct Directory {
+pub(crate) struct Directory {
     list: SpinLock<List>,
     listing: Option<Box<dyn Listing>>,
 }
@@ -45,17 +45,17 @@ const DOT_DOT: u64 = 2;
 const LISTED: u64 = 1 << 32;
 
 impl Directory {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let list = List { last_position: DOT_DOT, ..List::default() };
         Self { list: SpinLock::new(list), listing: None }
     }
 
-    pub fn with_listing(listing: Box<dyn Listing>) -> Self {
+    pub(crate) fn with_listing(listing: Box<dyn Listing>) -> Self {
         Self { listing: Some(listing), ..Self::new() }
     }
 
     /// Looks a name up. `this` is the directory's own entry, the parent of what is found.
-    pub fn find(&self, this: &Arc<Entry>, name: &[u8]) -> Option<Arc<Entry>> {
+    pub(crate) fn find(&self, this: &Arc<Entry>, name: &[u8]) -> Option<Arc<Entry>> {
         if let Some((_, entry)) = self.list.lock().by_name.get(name) {
             return Some(entry.clone());
         }
@@ -63,12 +63,12 @@ impl Directory {
         Some(Entry::new(Some(this.clone()), name, inode))
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.list.lock().by_name.is_empty()
     }
 
     /// What `st_size` shows: something that grows with the number of names.
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         40 + 20 * self.list.lock().by_name.len() as u64
     }
 
@@ -92,7 +92,7 @@ impl Directory {
     }
 
     /// Up to `most` names after `position`, which is 0 or that of a name returned before.
-    pub fn list(&self, this: &Arc<Entry>, position: u64, most: usize) -> Vec<Listed> {
+    pub(crate) fn list(&self, this: &Arc<Entry>, position: u64, most: usize) -> Vec<Listed> {
         let mut names = Vec::new();
         let above = this.parent().unwrap_or_else(|| this.clone());
         for (at, name, entry) in [(1, ".", this), (DOT_DOT, "..", &above)] {

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-pub struct Entry {
+pub(crate) struct Entry {
     inode: Arc<Inode>,
     place: SpinLock<Place>,
 }
@@ -25,29 +25,29 @@ struct Place {
 }
 
 impl Entry {
-    pub fn new(parent: Option<Arc<Entry>>, name: &[u8], inode: Arc<Inode>) -> Arc<Self> {
+    pub(crate) fn new(parent: Option<Arc<Entry>>, name: &[u8], inode: Arc<Inode>) -> Arc<Self> {
         Arc::new(Self { inode, place: SpinLock::new(Place { parent, name: name.into(), removed: false }) })
     }
 
     /// For a file that has no place in the tree; `name` is what `/proc/PID/fd` shows.
-    pub fn unplaced(name: &[u8], inode: Arc<Inode>) -> Arc<Self> {
+    pub(crate) fn unplaced(name: &[u8], inode: Arc<Inode>) -> Arc<Self> {
         Self::new(None, name, inode)
     }
 
-    pub fn inode(&self) -> &Arc<Inode> {
+    pub(crate) fn inode(&self) -> &Arc<Inode> {
         &self.inode
     }
 
-    pub fn parent(&self) -> Option<Arc<Entry>> {
+    pub(crate) fn parent(&self) -> Option<Arc<Entry>> {
         self.place.lock().parent.clone()
     }
 
-    pub fn name(&self) -> Box<[u8]> {
+    pub(crate) fn name(&self) -> Box<[u8]> {
         self.place.lock().name.clone()
     }
 
     /// Whether the name has been taken out of its directory.
-    pub fn is_removed(&self) -> bool {
+    pub(crate) fn is_removed(&self) -> bool {
         self.place.lock().removed
     }
 
@@ -64,7 +64,7 @@ impl Entry {
     }
 
     /// The directory in this entry, if it is one.
-    pub fn directory(&self) -> Option<&Directory> {
+    pub(crate) fn directory(&self) -> Option<&Directory> {
         match self.inode.content() {
             Content::Directory(directory) => Some(directory),
             _ => None,
@@ -72,7 +72,7 @@ impl Entry {
     }
 
     /// Whether `self` is `ancestor` or lies below it.
-    pub fn is_below(self: &Arc<Self>, ancestor: &Arc<Entry>) -> bool {
+    pub(crate) fn is_below(self: &Arc<Self>, ancestor: &Arc<Entry>) -> bool {
         let mut current = Some(self.clone());
         while let Some(entry) = current {
             if Arc::ptr_eq(&entry, ancestor) {
@@ -84,7 +84,7 @@ impl Entry {
     }
 
     /// The path from `root`, or None if the entry is not below it.
-    pub fn path_from(self: &Arc<Self>, root: &Arc<Entry>) -> Option<Vec<u8>> {
+    pub(crate) fn path_from(self: &Arc<Self>, root: &Arc<Entry>) -> Option<Vec<u8>> {
         let mut names = Vec::new();
         let mut current = self.clone();
         while !Arc::ptr_eq(&current, root) {
@@ -104,7 +104,7 @@ impl Entry {
     }
 
     /// What the links below `/proc` show: the path, with ` (deleted)` after it if the name is gone.
-    pub fn shown_path(self: &Arc<Self>, root: &Arc<Entry>) -> Vec<u8> {
+    pub(crate) fn shown_path(self: &Arc<Self>, root: &Arc<Entry>) -> Vec<u8> {
         let mut path = self.path_from(root).unwrap_or_else(|| self.name().into_vec());
         if self.is_removed() {
             path.extend_from_slice(b" (deleted)");

@@ -29,10 +29,10 @@ const MODES: u32 = abi::EPOLLET | abi::EPOLLONESHOT | abi::EPOLLWAKEUP | abi::EP
 
 /// What a program asked to be told about one descriptor.
 #[derive(Clone, Copy)]
-pub struct Request {
-    pub events: u32,
+pub(crate) struct Request {
+    pub(crate) events: u32,
     /// Handed back with each event.
-    pub data: u64,
+    pub(crate) data: u64,
 }
 
 /// The part of an instance that its interests reach.
@@ -56,7 +56,7 @@ impl Ready {
     }
 }
 
-pub struct Epoll {
+pub(crate) struct Epoll {
     interests: Arc<Mutex<Interests>>,
     ready: Arc<Ready>,
 }
@@ -65,7 +65,7 @@ pub struct Epoll {
 type Interests = BTreeMap<(i32, usize), Arc<Interest>>;
 
 /// One descriptor in one instance.
-pub struct Interest {
+pub(crate) struct Interest {
     key: (i32, usize),
     description: Weak<Description>,
     request: SpinLock<Request>,
@@ -142,7 +142,7 @@ fn key_of(descriptor: i32, description: &Arc<Description>) -> (i32, usize) {
 }
 
 impl Epoll {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let ready = Ready {
             list: InterruptLock::new(VecDeque::new()),
             arrived: WaitQueue::new(),
@@ -153,7 +153,7 @@ impl Epoll {
 
     /// Starts watching. EEXIST if the descriptor is watched already, EPERM for files that cannot be, ELOOP if
     /// instances would watch each other in a circle or too deeply.
-    pub fn add(&self, descriptor: i32, description: &Arc<Description>, request: Request) -> Result<(), Errno> {
+    pub(crate) fn add(&self, descriptor: i32, description: &Arc<Description>, request: Request) -> Result<(), Errno> {
         let file = description.file();
         if file.observers()[0].is_none() {
             return Err(Errno::EPERM);
@@ -189,7 +189,7 @@ impl Epoll {
     }
 
     /// Changes what is watched for; ENOENT if the descriptor is not watched.
-    pub fn modify(&self, descriptor: i32, description: &Arc<Description>, request: Request) -> Result<(), Errno> {
+    pub(crate) fn modify(&self, descriptor: i32, description: &Arc<Description>, request: Request) -> Result<(), Errno> {
         let interest =
             self.interests.lock().get(&key_of(descriptor, description)).cloned().ok_or(Errno::ENOENT)?;
         *interest.request.lock() = request;
@@ -198,7 +198,7 @@ impl Epoll {
     }
 
     /// Stops watching; ENOENT if the descriptor is not watched.
-    pub fn remove(&self, descriptor: i32, description: &Arc<Description>) -> Result<(), Errno> {
+    pub(crate) fn remove(&self, descriptor: i32, description: &Arc<Description>) -> Result<(), Errno> {
         let interest =
             self.interests.lock().remove(&key_of(descriptor, description)).ok_or(Errno::ENOENT)?;
         interest.leave(description.file());
@@ -253,7 +253,7 @@ impl Epoll {
     }
 
     /// Waits until something is ready or `deadline` (nanoseconds since boot) has passed.
-    pub fn wait(&self, most: usize, deadline: Option<u64>) -> Result<Vec<Request>, Errno> {
+    pub(crate) fn wait(&self, most: usize, deadline: Option<u64>) -> Result<Vec<Request>, Errno> {
         loop {
             let events = self.collect(most);
             if !events.is_empty() {

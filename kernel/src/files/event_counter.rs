@@ -13,7 +13,7 @@ use crate::syscall::Errno;
 /// The largest value that a counter can have.
 const MOST: u64 = u64::MAX - 1;
 
-pub struct EventCounter {
+pub(crate) struct EventCounter {
     value: SpinLock<u64>,
     semaphore: bool,
     changed: WaitQueue,
@@ -21,7 +21,7 @@ pub struct EventCounter {
 }
 
 impl EventCounter {
-    pub fn new(value: u64, semaphore: bool) -> Self {
+    pub(crate) fn new(value: u64, semaphore: bool) -> Self {
         Self { value: SpinLock::new(value), semaphore, changed: WaitQueue::new(), observers: Observers::new() }
     }
 }

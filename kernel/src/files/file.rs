@@ -11,14 +11,14 @@ use core::any::Any;
 
 /// Whether an operation that cannot go on waits for its turn or fails with EAGAIN.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub(crate) enum Patience {
     Wait,
     Refuse,
 }
 
 /// What a position in the file means.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Positions {
+pub(crate) enum Positions {
     /// Bytes at offsets: reading and writing move on from the position.
     Offsets,
     /// Seeking is accepted and changes nothing, as with `/dev/null`.
@@ -27,7 +27,7 @@ pub enum Positions {
     None,
 }
 
-pub trait File: Any + Send + Sync {
+pub(crate) trait File: Any + Send + Sync {
     fn positions(&self) -> Positions {
         Positions::None
     }

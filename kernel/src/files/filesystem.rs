@@ -10,15 +10,15 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// One file system. All of them exist from the start, as statics.
-pub struct FileSystem {
+pub(crate) struct FileSystem {
     /// As in `/proc/filesystems`.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// `st_dev`; the major number is 0, as for all file systems without a disk.
-    pub device: u64,
+    pub(crate) device: u64,
     /// `f_type` of `statfs`.
-    pub magic: u32,
+    pub(crate) magic: u32,
     /// Whether programs may create, remove and rename in it.
-    pub changeable: bool,
+    pub(crate) changeable: bool,
     next_number: AtomicU64,
 }
 
@@ -28,35 +28,35 @@ impl FileSystem {
     }
 
     /// An inode number that this file system has not given out before.
-    pub fn new_number(&self) -> u64 {
+    pub(crate) fn new_number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether files of it hold data, as opposed to showing the kernel's state.
-    pub fn holds_data(&self) -> bool {
+    pub(crate) fn holds_data(&self) -> bool {
         self.magic == TMPFS_MAGIC
     }
 }
 
 const TMPFS_MAGIC: u32 = 0x0102_1994;
 
-pub static ROOT: FileSystem = FileSystem::new("rootfs", 1, TMPFS_MAGIC, true);
-pub static PROC: FileSystem = FileSystem::new("proc", 2, 0x9fa0, false);
-pub static SYS: FileSystem = FileSystem::new("sysfs", 3, 0x6265_6572, false);
-pub static DEVICES: FileSystem = FileSystem::new("devtmpfs", 4, TMPFS_MAGIC, true);
-pub static SHARED_MEMORY: FileSystem = FileSystem::new("tmpfs", 5, TMPFS_MAGIC, true);
-pub static TEMPORARY: FileSystem = FileSystem::new("tmpfs", 6, TMPFS_MAGIC, true);
-pub static PIPES: FileSystem = FileSystem::new("pipefs", 7, 0x5049_5045, false);
-pub static SOCKETS: FileSystem = FileSystem::new("sockfs", 8, 0x534f_434b, false);
-pub static ANONYMOUS: FileSystem = FileSystem::new("anon_inodefs", 9, 0x0904_1934, false);
+pub(crate) static ROOT: FileSystem = FileSystem::new("rootfs", 1, TMPFS_MAGIC, true);
+pub(crate) static PROC: FileSystem = FileSystem::new("proc", 2, 0x9fa0, false);
+pub(crate) static SYS: FileSystem = FileSystem::new("sysfs", 3, 0x6265_6572, false);
+pub(crate) static DEVICES: FileSystem = FileSystem::new("devtmpfs", 4, TMPFS_MAGIC, true);
+pub(crate) static SHARED_MEMORY: FileSystem = FileSystem::new("tmpfs", 5, TMPFS_MAGIC, true);
+pub(crate) static TEMPORARY: FileSystem = FileSystem::new("tmpfs", 6, TMPFS_MAGIC, true);
+pub(crate) static PIPES: FileSystem = FileSystem::new("pipefs", 7, 0x5049_5045, false);
+pub(crate) static SOCKETS: FileSystem = FileSystem::new("sockfs", 8, 0x534f_434b, false);
+pub(crate) static ANONYMOUS: FileSystem = FileSystem::new("anon_inodefs", 9, 0x0904_1934, false);
 /// Files of `memfd_create`; never in the tree.
-pub static MEMORY_FILES: FileSystem = FileSystem::new("tmpfs", 10, TMPFS_MAGIC, true);
+pub(crate) static MEMORY_FILES: FileSystem = FileSystem::new("tmpfs", 10, TMPFS_MAGIC, true);
 
 /// A row of `/proc/mounts`.
 #[derive(Clone, Copy)]
-pub struct Mount {
-    pub path: &'static str,
-    pub filesystem: &'static FileSystem,
+pub(crate) struct Mount {
+    pub(crate) path: &'static str,
+    pub(crate) filesystem: &'static FileSystem,
 }
 
 static MOUNTS: SpinLock<Vec<Mount>> = SpinLock::new(Vec::new());
@@ -67,6 +67,6 @@ pub(super) fn note_mount(path: &'static str, filesystem: &'static FileSystem) {
 }
 
 /// What is mounted, in the order of mounting.
-pub fn mounts() -> Vec<Mount> {
+pub(crate) fn mounts() -> Vec<Mount> {
     MOUNTS.lock().clone()
 }

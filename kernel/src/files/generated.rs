@@ -16,13 +16,13 @@ use alloc::vec::Vec;
 /// The most that a program may write into one.
 const MOST_WRITTEN: usize = 4096;
 
-pub struct GeneratedFile {
+pub(crate) struct GeneratedFile {
     inode: Arc<Inode>,
     text: Mutex<Vec<u8>>,
 }
 
 impl GeneratedFile {
-    pub fn new(inode: Arc<Inode>) -> Self {
+    pub(crate) fn new(inode: Arc<Inode>) -> Self {
         Self { inode, text: Mutex::new(Vec::new()) }
     }
 

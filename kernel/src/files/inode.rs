@@ -15,13 +15,13 @@ use linux_raw_sys::general as abi;
 
 /// Seconds and nanoseconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Timestamp {
-    pub seconds: i64,
-    pub nanoseconds: u32,
+pub(crate) struct Timestamp {
+    pub(crate) seconds: i64,
+    pub(crate) nanoseconds: u32,
 }
 
 impl Timestamp {
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let nanoseconds = crate::time::now() + crate::time::realtime_offset();
         Self { seconds: (nanoseconds / 1_000_000_000) as i64, nanoseconds: (nanoseconds % 1_000_000_000) as u32 }
     }
@@ -29,21 +29,21 @@ impl Timestamp {
 
 /// What can be changed about a file besides its content.
 #[derive(Clone)]
-pub struct Attributes {
+pub(crate) struct Attributes {
     /// The low twelve bits of `st_mode`.
-    pub permissions: u32,
-    pub owner: u32,
-    pub group: u32,
+    pub(crate) permissions: u32,
+    pub(crate) owner: u32,
+    pub(crate) group: u32,
     /// Number of names.
-    pub links: u32,
-    pub accessed: Timestamp,
-    pub modified: Timestamp,
-    pub changed: Timestamp,
-    pub created: Timestamp,
+    pub(crate) links: u32,
+    pub(crate) accessed: Timestamp,
+    pub(crate) modified: Timestamp,
+    pub(crate) changed: Timestamp,
+    pub(crate) created: Timestamp,
 }
 
 /// Text that the kernel makes when somebody reads.
-pub trait Generated: Send + Sync {
+pub(crate) trait Generated: Send + Sync {
     fn text(&self) -> Result<Vec<u8>, Errno>;
 
     /// Takes what a program wrote. Most such files cannot be written.
@@ -53,13 +53,13 @@ pub trait Generated: Send + Sync {
 }
 
 /// A link that leads to a file directly and not by a path, as `/proc/self/exe` does.
-pub trait Jump: Send + Sync {
+pub(crate) trait Jump: Send + Sync {
     fn target(&self) -> Result<Arc<Entry>, Errno>;
     /// What `readlink` shows.
     fn text(&self) -> Result<Vec<u8>, Errno>;
 }
 
-pub enum Content {
+pub(crate) enum Content {
     Regular(FileContent),
     Directory(Directory),
     Symlink(Box<[u8]>),
@@ -77,7 +77,7 @@ pub enum Content {
 
 impl Content {
     /// The type bits of `st_mode`.
-    pub fn type_bits(&self) -> u32 {
+    pub(crate) fn type_bits(&self) -> u32 {
         match self {
             Self::Regular(_) | Self::Generated(_) => abi::S_IFREG,
             Self::Directory(_) => abi::S_IFDIR,
@@ -90,7 +90,7 @@ impl Content {
     }
 }
 
-pub struct Inode {
+pub(crate) struct Inode {
     filesystem: &'static FileSystem,
     number: u64,
     content: Content,
@@ -98,40 +98,40 @@ pub struct Inode {
 }
 
 /// What `stat` shows, before it is put into one of the three layouts of the ABI.
-pub struct Status {
-    pub device: u64,
-    pub number: u64,
+pub(crate) struct Status {
+    pub(crate) device: u64,
+    pub(crate) number: u64,
     /// Type and permission bits.
-    pub mode: u32,
-    pub attributes: Attributes,
+    pub(crate) mode: u32,
+    pub(crate) attributes: Attributes,
     /// Number of the device that a device file stands for.
-    pub represented: (u32, u32),
-    pub size: u64,
+    pub(crate) represented: (u32, u32),
+    pub(crate) size: u64,
     /// Storage in use, in units of 512 bytes.
-    pub blocks: u64,
+    pub(crate) blocks: u64,
 }
 
 /// What somebody wants to do with a file; the bits are those of `access(2)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Access(pub u32);
+pub(crate) struct Access(pub u32);
 
 impl Access {
-    pub const EXECUTE: Self = Self(1);
-    pub const WRITE: Self = Self(2);
-    pub const READ: Self = Self(4);
+    pub(crate) const EXECUTE: Self = Self(1);
+    pub(crate) const WRITE: Self = Self(2);
+    pub(crate) const READ: Self = Self(4);
     /// To look up names in a directory.
-    pub const SEARCH: Self = Self(1);
+    pub(crate) const SEARCH: Self = Self(1);
     /// To change the names in a directory.
-    pub const CHANGE: Self = Self(3);
+    pub(crate) const CHANGE: Self = Self(3);
 }
 
 impl Inode {
-    pub fn new(filesystem: &'static FileSystem, content: Content, permissions: u32, caller: &Caller) -> Arc<Self> {
+    pub(crate) fn new(filesystem: &'static FileSystem, content: Content, permissions: u32, caller: &Caller) -> Arc<Self> {
         Self::with_number(filesystem, filesystem.new_number(), content, permissions, caller)
     }
 
     /// For file systems that compute their inode numbers.
-    pub fn with_number(
+    pub(crate) fn with_number(
         filesystem: &'static FileSystem,
         number: u64,
         content: Content,
@@ -152,24 +152,24 @@ impl Inode {
         Arc::new(Self { filesystem, number, content, attributes: SpinLock::new(attributes) })
     }
 
-    pub fn filesystem(&self) -> &'static FileSystem {
+    pub(crate) fn filesystem(&self) -> &'static FileSystem {
         self.filesystem
     }
 
-    pub fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    pub fn content(&self) -> &Content {
+    pub(crate) fn content(&self) -> &Content {
         &self.content
     }
 
-    pub fn attributes(&self) -> Attributes {
+    pub(crate) fn attributes(&self) -> Attributes {
         self.attributes.lock().clone()
     }
 
     /// Changes attributes and stamps the time of change.
-    pub fn change<R>(&self, change: impl FnOnce(&mut Attributes) -> R) -> R {
+    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut Attributes) -> R) -> R {
         let now = Timestamp::now();
         let mut attributes = self.attributes.lock();
         attributes.changed = now;
@@ -177,26 +177,26 @@ impl Inode {
     }
 
     /// The content was read.
-    pub fn touch_accessed(&self) {
+    pub(crate) fn touch_accessed(&self) {
         let now = Timestamp::now();
         self.attributes.lock().accessed = now;
     }
 
     /// The content was changed.
-    pub fn touch_modified(&self) {
+    pub(crate) fn touch_modified(&self) {
         let now = Timestamp::now();
         self.change(|attributes| attributes.modified = now);
     }
 
-    pub fn is_directory(&self) -> bool {
+    pub(crate) fn is_directory(&self) -> bool {
         matches!(self.content, Content::Directory(_))
     }
 
-    pub fn is_symlink(&self) -> bool {
+    pub(crate) fn is_symlink(&self) -> bool {
         matches!(self.content, Content::Symlink(_) | Content::Jump(_) | Content::GeneratedLink(_))
     }
 
-    pub fn directory(&self) -> Result<&Directory, Errno> {
+    pub(crate) fn directory(&self) -> Result<&Directory, Errno> {
         match &self.content {
             Content::Directory(directory) => Ok(directory),
             _ => Err(Errno::ENOTDIR),
@@ -204,7 +204,7 @@ impl Inode {
     }
 
     /// The content of a regular file: EISDIR for a directory, EINVAL for everything else.
-    pub fn regular(&self) -> Result<&FileContent, Errno> {
+    pub(crate) fn regular(&self) -> Result<&FileContent, Errno> {
         match &self.content {
             Content::Regular(content) => Ok(content),
             Content::Directory(_) => Err(Errno::EISDIR),
@@ -212,12 +212,7 @@ impl Inode {
         }
     }
 
-    /// Type and permission bits.
-    pub fn mode(&self) -> u32 {
-        self.content.type_bits() | self.attributes.lock().permissions
-    }
-
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         match &self.content {
             Content::Regular(content) => content.size(),
             Content::Symlink(target) => target.len() as u64,
@@ -226,7 +221,7 @@ impl Inode {
         }
     }
 
-    pub fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         let attributes = self.attributes();
         Status {
             device: self.filesystem.device,
@@ -247,7 +242,7 @@ impl Inode {
 
     /// Checks the permission bits: EACCES if `caller` may not. User 0 may read and write everything, and
     /// execute what anybody may execute.
-    pub fn check(&self, caller: &Caller, wanted: Access) -> Result<(), Errno> {
+    pub(crate) fn check(&self, caller: &Caller, wanted: Access) -> Result<(), Errno> {
         let attributes = self.attributes.lock();
         if caller.user == 0 {
             let executable = self.is_directory() || attributes.permissions & 0o111 != 0;
@@ -266,7 +261,7 @@ impl Inode {
     }
 
     /// EPERM unless `caller` owns the file.
-    pub fn check_owner(&self, caller: &Caller) -> Result<(), Errno> {
+    pub(crate) fn check_owner(&self, caller: &Caller) -> Result<(), Errno> {
         if caller.user == 0 || caller.user == self.attributes.lock().owner { Ok(()) } else { Err(Errno::EPERM) }
     }
 }

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 /// Who holds a lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
+pub(crate) enum Owner {
     /// A process, by its id: `F_SETLK`.
     Process(u32),
     /// An open file description, by its address: `F_OFD_SETLK`.
@@ -23,11 +23,11 @@ pub enum Owner {
 }
 
 impl Owner {
-    pub fn description(description: &Description) -> Self {
+    pub(crate) fn description(description: &Description) -> Self {
         Self::Description(core::ptr::from_ref(description).addr())
     }
 
-    pub fn whole_file(description: &Description) -> Self {
+    pub(crate) fn whole_file(description: &Description) -> Self {
         Self::WholeFile(core::ptr::from_ref(description).addr())
     }
 
@@ -38,11 +38,11 @@ impl Owner {
 
 /// A lock on the bytes `start..=end`.
 #[derive(Clone, Copy)]
-pub struct Lock {
-    pub owner: Owner,
-    pub exclusive: bool,
-    pub start: u64,
-    pub end: u64,
+pub(crate) struct Lock {
+    pub(crate) owner: Owner,
+    pub(crate) exclusive: bool,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
 }
 
 impl Lock {
@@ -66,13 +66,13 @@ fn key(inode: &Arc<Inode>) -> usize {
 }
 
 /// The first lock that stands in the way of `wanted`.
-pub fn conflict(inode: &Arc<Inode>, wanted: &Lock) -> Option<Lock> {
+pub(crate) fn conflict(inode: &Arc<Inode>, wanted: &Lock) -> Option<Lock> {
     LOCKS.lock().get(&key(inode))?.iter().find(|held| held.conflicts(wanted)).copied()
 }
 
 /// Takes `wanted`, in place of what its owner holds of the same bytes. Waits for others, or fails with
 /// EAGAIN.
-pub fn acquire(inode: &Arc<Inode>, wanted: Lock, wait: bool) -> Result<(), Errno> {
+pub(crate) fn acquire(inode: &Arc<Inode>, wanted: Lock, wait: bool) -> Result<(), Errno> {
     let attempt = || {
         let mut locks = LOCKS.lock();
         let held = locks.entry(key(inode)).or_default();
@@ -91,7 +91,7 @@ pub fn acquire(inode: &Arc<Inode>, wanted: Lock, wait: bool) -> Result<(), Errno
 }
 
 /// Gives up what `released.owner` holds of the bytes.
-pub fn release(inode: &Arc<Inode>, released: &Lock) {
+pub(crate) fn release(inode: &Arc<Inode>, released: &Lock) {
     let mut locks = LOCKS.lock();
     let Some(held) = locks.get_mut(&key(inode)) else { return };
     cut(held, released);
@@ -121,7 +121,7 @@ fn cut(held: &mut Vec<Lock>, hole: &Lock) {
 }
 
 /// A process closed a descriptor of the file.
-pub fn release_process(inode: &Arc<Inode>, process: u32) {
+pub(crate) fn release_process(inode: &Arc<Inode>, process: u32) {
     release(inode, &Lock { owner: Owner::Process(process), exclusive: false, start: 0, end: u64::MAX });
 }
 

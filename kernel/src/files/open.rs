@@ -11,7 +11,7 @@ use alloc::sync::Arc;
 use linux_raw_sys::general as abi;
 
 /// Opens `path` with the flags of `open(2)`; `permissions` are those of a file that is made, before the mask.
-pub fn open(walk: &Walk, path: &[u8], flags: u32, permissions: u32) -> Result<Arc<Description>, Errno> {
+pub(crate) fn open(walk: &Walk, path: &[u8], flags: u32, permissions: u32) -> Result<Arc<Description>, Errno> {
     let exclusive = abi::O_CREAT | abi::O_EXCL;
     let follow = flags & abi::O_NOFOLLOW == 0 && flags & exclusive != exclusive;
     let walk = walk.clone().follow_last(follow);
@@ -48,7 +48,7 @@ fn create(place: &Place, flags: u32, permissions: u32, caller: &Caller) -> Resul
 }
 
 /// Opens what is there. A file that this opening has just made is not checked for permissions.
-pub fn open_entry(
+pub(crate) fn open_entry(
     entry: &Arc<Entry>,
     flags: u32,
     caller: &Caller,
@@ -112,20 +112,20 @@ fn open_content(entry: &Arc<Entry>, flags: u32) -> Result<Box<dyn File>, Errno> 
 }
 
 /// Finds what `path` names, seen from `context`.
-pub fn find(context: &Context, caller: &Caller, path: &[u8]) -> Result<Arc<Entry>, Errno> {
+pub(crate) fn find(context: &Context, caller: &Caller, path: &[u8]) -> Result<Arc<Entry>, Errno> {
     Walk::new(context, caller.clone()).find(path)
 }
 
 /// Finds the program at `path` and checks that it may be executed: EACCES if it is no regular file or has no
 /// permission to be.
-pub fn open_executable(context: &Context, caller: &Caller, path: &[u8]) -> Result<Arc<Entry>, Errno> {
+pub(crate) fn open_executable(context: &Context, caller: &Caller, path: &[u8]) -> Result<Arc<Entry>, Errno> {
     let entry = find(context, caller, path)?;
     check_executable(&entry, caller)?;
     Ok(entry)
 }
 
 /// EACCES unless `entry` is a regular file that `caller` may execute.
-pub fn check_executable(entry: &Entry, caller: &Caller) -> Result<(), Errno> {
+pub(crate) fn check_executable(entry: &Entry, caller: &Caller) -> Result<(), Errno> {
     entry.inode().regular().map_err(|_| Errno::EACCES)?;
     entry.inode().check(caller, Access::EXECUTE)
 }
@@ -154,7 +154,7 @@ struct PlainFile;
 impl File for PlainFile {}
 
 /// Opens a file that has no place in the tree and no type: event counters and their like.
-pub fn anonymous(
+pub(crate) fn anonymous(
     filesystem: &'static FileSystem,
     name: &[u8],
     file: Box<dyn File>,

@@ -15,13 +15,13 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
 /// Writes up to this size are atomic.
-pub const ATOMIC: usize = 4096;
+pub(crate) const ATOMIC: usize = 4096;
 /// What a pipe holds unless told otherwise.
 const DEFAULT_CAPACITY: usize = 64 * 1024;
 /// The most that F_SETPIPE_SZ grants.
-pub const MOST_CAPACITY: usize = 1024 * 1024;
+pub(crate) const MOST_CAPACITY: usize = 1024 * 1024;
 
-pub struct Pipe {
+pub(crate) struct Pipe {
     state: SpinLock<State>,
     readable: WaitQueue,
     writable: WaitQueue,
@@ -40,7 +40,7 @@ struct State {
 }
 
 /// One opening of a pipe: its reading end, its writing end or, for a FIFO opened O_RDWR, both.
-pub struct PipeEnd {
+pub(crate) struct PipeEnd {
     pipe: Arc<Pipe>,
     reads: bool,
     writes: bool,
@@ -49,7 +49,7 @@ pub struct PipeEnd {
 }
 
 impl Pipe {
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let state = State {
             bytes: VecDeque::new(),
             capacity: DEFAULT_CAPACITY,
@@ -67,7 +67,7 @@ impl Pipe {
     }
 
     /// Opens an end without waiting for the other.
-    pub fn open(self: &Arc<Self>, reads: bool, writes: bool) -> PipeEnd {
+    pub(crate) fn open(self: &Arc<Self>, reads: bool, writes: bool) -> PipeEnd {
         let mut state = self.state.lock();
         let writers_before = state.writer_openings;
         state.readers += usize::from(reads);
@@ -81,7 +81,7 @@ impl Pipe {
     }
 
     /// Opens an end of a FIFO: waits for the other end; a writer that does not want to wait gets ENXIO.
-    pub fn open_named(self: &Arc<Self>, reads: bool, writes: bool, patience: Patience) -> Result<PipeEnd, Errno> {
+    pub(crate) fn open_named(self: &Arc<Self>, reads: bool, writes: bool, patience: Patience) -> Result<PipeEnd, Errno> {
         if writes && !reads && patience == Patience::Refuse && self.state.lock().readers == 0 {
             return Err(Errno::ENXIO);
         }
@@ -103,17 +103,17 @@ impl Pipe {
         Ok(end)
     }
 
-    pub fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.state.lock().capacity
     }
 
     /// Bytes that wait to be read.
-    pub fn filled(&self) -> usize {
+    pub(crate) fn filled(&self) -> usize {
         self.state.lock().bytes.len()
     }
 
     /// Sets the capacity to `wanted`, rounded up to a power of two of pages. EBUSY if more is in the pipe.
-    pub fn set_capacity(&self, wanted: usize) -> Result<usize, Errno> {
+    pub(crate) fn set_capacity(&self, wanted: usize) -> Result<usize, Errno> {
         if wanted > 1 << 31 {
             return Err(Errno::EINVAL);
         }
@@ -208,12 +208,6 @@ impl Pipe {
 pub(super) fn broken() -> Errno {
     signal::raise(Signal::SIGPIPE);
     Errno::EPIPE
-}
-
-impl PipeEnd {
-    pub fn pipe(&self) -> &Arc<Pipe> {
-        &self.pipe
-    }
 }
 
 impl File for PipeEnd {

@@ -22,7 +22,7 @@ impl Observer for Poller {
 }
 
 /// A file and the events that count; None stands for a descriptor that is to be passed over.
-pub type Wanted = Option<(Arc<Description>, Readiness)>;
+pub(crate) type Wanted = Option<(Arc<Description>, Readiness)>;
 
 fn found(files: &[Wanted]) -> Option<Vec<Readiness>> {
     let ready: Vec<_> = files
@@ -37,7 +37,7 @@ fn found(files: &[Wanted]) -> Option<Vec<Readiness>> {
 
 /// Waits until one of `files` is ready or `deadline` (nanoseconds since boot; None for ever) has passed.
 /// Returns what each is ready for, in the same order.
-pub fn poll(files: &[Wanted], deadline: Option<u64>) -> Result<Vec<Readiness>, Errno> {
+pub(crate) fn poll(files: &[Wanted], deadline: Option<u64>) -> Result<Vec<Readiness>, Errno> {
     let nothing = || alloc::vec![Readiness::empty(); files.len()];
     if let Some(ready) = found(files) {
         return Ok(ready);

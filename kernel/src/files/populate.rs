@@ -23,12 +23,12 @@ static TREE: Once<Arc<Entry>> = Once::new();
 ///
 /// # Panics
 /// Before `initialize`.
-pub fn root() -> &'static Arc<Entry> {
+pub(crate) fn root() -> &'static Arc<Entry> {
     TREE.expect("the file tree")
 }
 
 /// Builds the tree from the initial archive. What the archive lacks or has damaged is logged and left out.
-pub fn initialize(archive: &'static [u8]) {
+pub(crate) fn initialize(archive: &'static [u8]) {
     let caller = Caller::root();
     let inode = Inode::new(&ROOT, Content::Directory(Directory::new()), 0o755, &caller);
     TREE.set(Entry::new(None, b"/", inode));
@@ -48,7 +48,7 @@ pub fn initialize(archive: &'static [u8]) {
 }
 
 /// The descriptors of the first program: standard input, output and error.
-pub fn initial_table() -> Arc<FileTable> {
+pub(crate) fn initial_table() -> Arc<FileTable> {
     let table = FileTable::new();
     let devices = root().directory().and_then(|directory| directory.find(root(), b"dev"));
     let files = [(Line::Input, abi::O_RDONLY), (Line::Output, abi::O_WRONLY), (Line::Error, abi::O_WRONLY)];

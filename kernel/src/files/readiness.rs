@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 bitflags::bitflags! {
     /// The events of `poll(2)`; epoll's low bits have the same values.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-    pub struct Readiness: u32 {
+    pub(crate) struct Readiness: u32 {
         const INPUT = 0x1;
         const PRIORITY = 0x2;
         const OUTPUT = 0x4;
@@ -33,38 +33,38 @@ bitflags::bitflags! {
 
 impl Readiness {
     /// There is something to read.
-    pub const READABLE: Self = Self::INPUT.union(Self::READ_NORMAL);
+    pub(crate) const READABLE: Self = Self::INPUT.union(Self::READ_NORMAL);
     /// There is room to write.
-    pub const WRITABLE: Self = Self::OUTPUT.union(Self::WRITE_NORMAL);
+    pub(crate) const WRITABLE: Self = Self::OUTPUT.union(Self::WRITE_NORMAL);
     /// What is reported whether or not it was asked for.
-    pub const ALWAYS: Self = Self::ERROR.union(Self::HANGUP);
+    pub(crate) const ALWAYS: Self = Self::ERROR.union(Self::HANGUP);
 }
 
 /// Somebody who looks at several files.
-pub trait Observer: Send + Sync {
+pub(crate) trait Observer: Send + Sync {
     /// One of the files may now be ready for `change`. May be called in an interrupt: must not sleep.
     fn notify(&self, change: Readiness);
 }
 
 /// The observers of one file.
-pub struct Observers {
+pub(crate) struct Observers {
     list: InterruptLock<Vec<Arc<dyn Observer>>>,
     /// Lets the common case, a file that nobody polls, go without the lock.
     any: AtomicBool,
 }
 
 impl Observers {
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { list: InterruptLock::new(Vec::new()), any: AtomicBool::new(false) }
     }
 
-    pub fn add(&self, observer: Arc<dyn Observer>) {
+    pub(crate) fn add(&self, observer: Arc<dyn Observer>) {
         let mut list = self.list.lock();
         list.push(observer);
         self.any.store(true, Ordering::Release);
     }
 
-    pub fn remove(&self, observer: &Arc<dyn Observer>) {
+    pub(crate) fn remove(&self, observer: &Arc<dyn Observer>) {
         let mut list = self.list.lock();
         let removed = list.iter().position(|other| Arc::ptr_eq(other, observer)).map(|at| list.swap_remove(at));
         self.any.store(!list.is_empty(), Ordering::Release);
@@ -73,7 +73,7 @@ impl Observers {
     }
 
     /// Tells every observer. The caller has already made the change, under the lock that askers take too.
-    pub fn announce(&self, change: Readiness) {
+    pub(crate) fn announce(&self, change: Readiness) {
         // An observer that saw the file as it was before the change has taken the file's lock before the
         // change did, and set `any` earlier still: this load cannot miss it.
         if self.any.load(Ordering::Acquire) {

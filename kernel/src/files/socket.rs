@@ -12,7 +12,7 @@ use crate::sync::SpinLock;
 use crate::syscall::Errno;
 use alloc::sync::Arc;
 
-pub struct Socket {
+pub(crate) struct Socket {
     incoming: Arc<Pipe>,
     outgoing: Arc<Pipe>,
     /// The open ends; `shutdown` closes one or the other.
@@ -22,7 +22,7 @@ pub struct Socket {
 
 impl Socket {
     /// Two connected ends.
-    pub fn pair() -> (Self, Self) {
+    pub(crate) fn pair() -> (Self, Self) {
         let (there, back) = (Pipe::new(), Pipe::new());
         (Self::end(&there, &back), Self::end(&back, &there))
     }
@@ -37,14 +37,14 @@ impl Socket {
     }
 
     /// `shutdown`: what is closed stays closed.
-    pub fn shut_down(&self, receiving: bool, sending: bool) {
+    pub(crate) fn shut_down(&self, receiving: bool, sending: bool) {
         let closed_receiving = if receiving { self.receiving.lock().take() } else { None };
         let closed_sending = if sending { self.sending.lock().take() } else { None };
         drop((closed_receiving, closed_sending));
     }
 
     /// Bytes that wait to be read.
-    pub fn filled(&self) -> usize {
+    pub(crate) fn filled(&self) -> usize {
         self.incoming.filled()
     }
 }

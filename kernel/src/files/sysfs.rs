@@ -9,7 +9,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 /// Puts everything below `root`, the root of the file system.
-pub fn populate(root: &Arc<Entry>) -> Result<(), Errno> {
+pub(crate) fn populate(root: &Arc<Entry>) -> Result<(), Errno> {
     let cpus = directory(root, "devices/system/cpu", &SYS)?;
     for name in ["online", "possible", "present"] {
         generated(&cpus, name, &SYS, || cpu_range().into_bytes())?;

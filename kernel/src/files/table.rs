@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// One past the largest descriptor that any limit allows.
-pub const MOST_DESCRIPTORS: usize = 1 << 20;
+pub(crate) const MOST_DESCRIPTORS: usize = 1 << 20;
 
 #[derive(Clone)]
 struct Slot {
@@ -20,7 +20,7 @@ struct Slot {
 
 /// The descriptors of a process; threads share one table, `clone` without CLONE_FILES copies it.
 #[derive(Default)]
-pub struct FileTable {
+pub(crate) struct FileTable {
     slots: SpinLock<Slots>,
 }
 
@@ -69,22 +69,22 @@ impl Slots {
 }
 
 impl FileTable {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// A copy with the same descriptions, for a new process.
-    pub fn clone_table(&self) -> Self {
+    pub(crate) fn clone_table(&self) -> Self {
         Self { slots: SpinLock::new(self.slots.lock().clone()) }
     }
 
     /// What `descriptor` stands for.
-    pub fn get(&self, descriptor: i32) -> Result<Arc<Description>, Errno> {
+    pub(crate) fn get(&self, descriptor: i32) -> Result<Arc<Description>, Errno> {
         Ok(self.slots.lock().slot(descriptor)?.description.clone())
     }
 
     /// Puts a description under the lowest free number that is at least `least` and below `limit`.
-    pub fn insert(
+    pub(crate) fn insert(
         &self,
         description: Arc<Description>,
         close_on_exec: bool,
@@ -98,7 +98,7 @@ impl FileTable {
     }
 
     /// Puts a description under exactly this number and returns the one that had it.
-    pub fn replace(
+    pub(crate) fn replace(
         &self,
         descriptor: i32,
         description: Arc<Description>,
@@ -110,33 +110,33 @@ impl FileTable {
     }
 
     /// Takes a descriptor out of the table.
-    pub fn remove(&self, descriptor: i32) -> Result<Arc<Description>, Errno> {
+    pub(crate) fn remove(&self, descriptor: i32) -> Result<Arc<Description>, Errno> {
         let index = usize::try_from(descriptor).map_err(|_| Errno::EBADF)?;
         let slot = self.slots.lock().take(index).ok_or(Errno::EBADF)?;
         Ok(slot.description)
     }
 
-    pub fn close_on_exec_flag(&self, descriptor: i32) -> Result<bool, Errno> {
+    pub(crate) fn close_on_exec_flag(&self, descriptor: i32) -> Result<bool, Errno> {
         Ok(self.slots.lock().slot(descriptor)?.close_on_exec)
     }
 
-    pub fn set_close_on_exec_flag(&self, descriptor: i32, flag: bool) -> Result<(), Errno> {
+    pub(crate) fn set_close_on_exec_flag(&self, descriptor: i32, flag: bool) -> Result<(), Errno> {
         self.slots.lock().slot_mut(descriptor)?.close_on_exec = flag;
         Ok(())
     }
 
     /// Closes what is marked so; called by `execve`.
-    pub fn close_on_exec(&self) {
+    pub(crate) fn close_on_exec(&self) {
         drop(self.take_where(0, usize::MAX, |slot| slot.close_on_exec));
     }
 
     /// Takes all descriptors in `first..=last` out.
-    pub fn remove_range(&self, first: usize, last: usize) -> Vec<Arc<Description>> {
+    pub(crate) fn remove_range(&self, first: usize, last: usize) -> Vec<Arc<Description>> {
         self.take_where(first, last, |_| true)
     }
 
     /// Marks all descriptors in `first..=last` to be closed by `execve`.
-    pub fn mark_range(&self, first: usize, last: usize) {
+    pub(crate) fn mark_range(&self, first: usize, last: usize) {
         let mut slots = self.slots.lock();
         for slot in slots.list.iter_mut().take(last.saturating_add(1)).skip(first).flatten() {
             slot.close_on_exec = true;
@@ -144,13 +144,13 @@ impl FileTable {
     }
 
     /// The numbers in use.
-    pub fn numbers(&self) -> Vec<i32> {
+    pub(crate) fn numbers(&self) -> Vec<i32> {
         let slots = self.slots.lock();
         slots.list.iter().enumerate().filter(|(_, slot)| slot.is_some()).map(|(index, _)| index as i32).collect()
     }
 
     /// How many slots there are, used or not: `FDSize` in `/proc/PID/status`.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.slots.lock().list.len().next_multiple_of(64)
     }
 

@@ -14,11 +14,11 @@ use alloc::sync::Arc;
 
 /// What a timer is set to, in nanoseconds.
 #[derive(Clone, Copy, Default)]
-pub struct Setting {
+pub(crate) struct Setting {
     /// Time until the next expiry; None if disarmed.
-    pub remaining: Option<u64>,
+    pub(crate) remaining: Option<u64>,
     /// Time between expiries; 0 for a timer that expires once.
-    pub interval: u64,
+    pub(crate) interval: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ impl Expire for Shared {
     }
 }
 
-pub struct TimerFile {
+pub(crate) struct TimerFile {
     shared: Arc<Shared>,
     /// Held while the timer is armed or disarmed.
     timer: Mutex<Timer>,
@@ -50,7 +50,7 @@ pub struct TimerFile {
 }
 
 impl TimerFile {
-    pub fn new(realtime: bool) -> Self {
+    pub(crate) fn new(realtime: bool) -> Self {
         let shared = Arc::new(Shared {
             schedule: InterruptLock::new(Schedule { next: None, interval: 0 }),
             expired: WaitQueue::new(),
@@ -61,7 +61,7 @@ impl TimerFile {
 
     /// Sets the timer to expire at `value` (or after it, unless `absolute`; 0 disarms) and returns the former
     /// setting.
-    pub fn set(&self, value: u64, interval: u64, absolute: bool) -> Setting {
+    pub(crate) fn set(&self, value: u64, interval: u64, absolute: bool) -> Setting {
         let timer = self.timer.lock();
         let former = self.setting();
         let offset = if self.realtime { time::realtime_offset() } else { 0 };
@@ -78,7 +78,7 @@ impl TimerFile {
     }
 
     /// What the timer is set to now.
-    pub fn setting(&self) -> Setting {
+    pub(crate) fn setting(&self) -> Setting {
         let schedule = *self.shared.schedule.lock();
         let now = time::now();
         let remaining = schedule.next.and_then(|next| match (next > now, schedule.interval) {

@@ -11,7 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// Where bytes that are read go to.
-pub trait Destination {
+pub(crate) trait Destination {
     /// Room that is left.
     fn remaining(&self) -> usize;
     /// Takes as many of `bytes` as it can, from the front, and says how many; EFAULT if it cannot even
@@ -20,7 +20,7 @@ pub trait Destination {
 }
 
 /// Where bytes that are written come from.
-pub trait Source {
+pub(crate) trait Source {
     /// Bytes that are left.
     fn remaining(&self) -> usize;
     /// Fills `buffer` from the front as far as it can and says how far; EFAULT if not even the first
@@ -32,13 +32,13 @@ pub trait Source {
 const PIECE: usize = 64 * 1024;
 
 /// A buffer of a size that suits a transfer of `remaining` bytes.
-pub fn buffer_for(remaining: usize) -> Vec<u8> {
+pub(crate) fn buffer_for(remaining: usize) -> Vec<u8> {
     vec![0; remaining.min(PIECE)]
 }
 
 /// Carries up to `destination.remaining()` bytes over. `fetch` fills a buffer with what comes at a distance
 /// from the start of the transfer, and returns 0 at the end.
-pub fn deliver(
+pub(crate) fn deliver(
     destination: &mut dyn Destination,
     mut fetch: impl FnMut(u64, &mut [u8]) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
@@ -67,7 +67,7 @@ pub fn deliver(
 
 /// Carries all of `source` over. `store` takes bytes and their distance from the start of the transfer, and
 /// says how many it took.
-pub fn collect(
+pub(crate) fn collect(
     source: &mut dyn Source,
     mut store: impl FnMut(u64, &[u8]) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
@@ -95,19 +95,19 @@ pub fn collect(
 }
 
 /// Stretches of user memory, as `readv` and `writev` name them.
-pub struct UserMemory {
+pub(crate) struct UserMemory {
     /// Address and length of what is left, last stretch first.
     stretches: Vec<(u64, usize)>,
     remaining: usize,
 }
 
 impl UserMemory {
-    pub fn new(address: u64, length: usize) -> Self {
+    pub(crate) fn new(address: u64, length: usize) -> Self {
         Self { stretches: vec![(address, length)], remaining: length }
     }
 
     /// The stretches in the order in which they are to be used.
-    pub fn of_stretches(mut stretches: Vec<(u64, usize)>) -> Self {
+    pub(crate) fn of_stretches(mut stretches: Vec<(u64, usize)>) -> Self {
         stretches.reverse();
         let remaining = stretches.iter().map(|&(_, length)| length).sum();
         Self { stretches, remaining }

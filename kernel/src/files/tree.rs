@@ -18,7 +18,7 @@ const MOST_LINKS: u32 = 65_000;
 
 /// What a rename does about a name that is taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub(crate) enum Taken {
     Replace,
     Refuse,
     Exchange,
@@ -61,7 +61,7 @@ fn is_mount_point(parent: &Entry, entry: &Entry) -> bool {
 /// Creates a file of `content` at `place`. The permissions are taken as given: the mask has been applied.
 ///
 /// EEXIST if the name is taken.
-pub fn create(place: &Place, content: Content, permissions: u32, caller: &Caller) -> Result<Arc<Entry>, Errno> {
+pub(crate) fn create(place: &Place, content: Content, permissions: u32, caller: &Caller) -> Result<Arc<Entry>, Errno> {
     let name = plain_name(place, Errno::EEXIST)?;
     if place.entry.is_some() {
         return Err(Errno::EEXIST);
@@ -95,7 +95,7 @@ pub fn create(place: &Place, content: Content, permissions: u32, caller: &Caller
 }
 
 /// Gives the file in `target` a further name.
-pub fn link(target: &Arc<Entry>, place: &Place, caller: &Caller) -> Result<(), Errno> {
+pub(crate) fn link(target: &Arc<Entry>, place: &Place, caller: &Caller) -> Result<(), Errno> {
     let name = plain_name(place, Errno::EEXIST)?;
     let inode = target.inode();
     let _changes = CHANGES.lock();
@@ -124,7 +124,7 @@ pub fn link(target: &Arc<Entry>, place: &Place, caller: &Caller) -> Result<(), E
 }
 
 /// Removes a name of something that is not a directory.
-pub fn unlink(place: &Place, caller: &Caller) -> Result<(), Errno> {
+pub(crate) fn unlink(place: &Place, caller: &Caller) -> Result<(), Errno> {
     let name = plain_name(place, Errno::EISDIR)?;
     let changes = CHANGES.lock();
     let entry = current(&place.parent, name)?.ok_or(Errno::ENOENT)?;
@@ -142,7 +142,7 @@ pub fn unlink(place: &Place, caller: &Caller) -> Result<(), Errno> {
 }
 
 /// Removes an empty directory.
-pub fn remove_directory(place: &Place, caller: &Caller) -> Result<(), Errno> {
+pub(crate) fn remove_directory(place: &Place, caller: &Caller) -> Result<(), Errno> {
     let special = match place.last {
         Last::DotDot => Errno::ENOTEMPTY,
         _ if place.parent.parent().is_none() && place.entry.is_some() => Errno::EBUSY,
@@ -185,7 +185,7 @@ fn forget_name(parent: &Entry, entry: &Entry) {
 }
 
 /// Moves what is at `from` to `to`.
-pub fn rename(from: &Place, to: &Place, taken: Taken, caller: &Caller) -> Result<(), Errno> {
+pub(crate) fn rename(from: &Place, to: &Place, taken: Taken, caller: &Caller) -> Result<(), Errno> {
     let from_name = plain_name(from, Errno::EBUSY)?;
     let to_special = if taken == Taken::Refuse { Errno::EEXIST } else { Errno::EBUSY };
     let to_name = plain_name(to, to_special)?;

@@ -8,12 +8,12 @@ use crate::sync::{WaitQueue, Wake};
 use crate::syscall::Errno;
 
 /// Waits until `condition` yields something.
-pub fn wait<R>(queue: &WaitQueue, condition: impl FnMut() -> Option<R>) -> Result<R, Errno> {
+pub(crate) fn wait<R>(queue: &WaitQueue, condition: impl FnMut() -> Option<R>) -> Result<R, Errno> {
     queue.wait_interruptible(None, condition).map_err(|_| Errno::ERESTARTSYS)
 }
 
 /// Waits until `condition` yields something or `deadline` (nanoseconds since boot) has passed: None then.
-pub fn wait_until<R>(
+pub(crate) fn wait_until<R>(
     queue: &WaitQueue,
     deadline: Option<u64>,
     condition: impl FnMut() -> Option<R>,
@@ -26,7 +26,7 @@ pub fn wait_until<R>(
 }
 
 /// Tries at once, then waits for its turn or fails with EAGAIN.
-pub fn attempt<R>(
+pub(crate) fn attempt<R>(
     queue: &WaitQueue,
     patience: Patience,
     mut attempt: impl FnMut() -> Option<R>,

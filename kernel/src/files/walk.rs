@@ -11,13 +11,13 @@ use alloc::vec::Vec;
 
 const MOST_LINKS: usize = 40;
 /// Bytes in one name, without the terminating zero.
-pub const MOST_NAME: usize = 255;
+pub(crate) const MOST_NAME: usize = 255;
 /// Bytes in a path, with the terminating zero.
-pub const MOST_PATH: usize = 4096;
+pub(crate) const MOST_PATH: usize = 4096;
 
 /// What a walk starts from.
 #[derive(Clone)]
-pub struct Walk {
+pub(crate) struct Walk {
     root: Arc<Entry>,
     start: Arc<Entry>,
     caller: Caller,
@@ -25,7 +25,7 @@ pub struct Walk {
 }
 
 /// The last name of a path.
-pub enum Last {
+pub(crate) enum Last {
     Name(Vec<u8>),
     /// The path ends in `.` or is the root itself.
     Dot,
@@ -33,55 +33,55 @@ pub enum Last {
 }
 
 /// Where a walk ended.
-pub struct Place {
+pub(crate) struct Place {
     /// The directory in which the last name was looked up.
-    pub parent: Arc<Entry>,
-    pub last: Last,
+    pub(crate) parent: Arc<Entry>,
+    pub(crate) last: Last,
     /// What has the name, if anything does.
-    pub entry: Option<Arc<Entry>>,
+    pub(crate) entry: Option<Arc<Entry>>,
     /// The path ended in a slash: only a directory will do.
-    pub slash: bool,
+    pub(crate) slash: bool,
 }
 
 impl Place {
     /// What is there: ENOENT if nothing.
-    pub fn existing(self) -> Result<Arc<Entry>, Errno> {
+    pub(crate) fn existing(self) -> Result<Arc<Entry>, Errno> {
         self.entry.ok_or(Errno::ENOENT)
     }
 }
 
 impl Walk {
     /// Starts at the working directory.
-    pub fn new(context: &Context, caller: Caller) -> Self {
+    pub(crate) fn new(context: &Context, caller: Caller) -> Self {
         Self { root: context.root(), start: context.working(), caller, follow_last: true }
     }
 
     /// Starts relative paths at `start` instead.
-    pub fn from(self, start: Arc<Entry>) -> Self {
+    pub(crate) fn from(self, start: Arc<Entry>) -> Self {
         Self { start, ..self }
     }
 
     /// Stops at a symbolic link in the last place instead of following it.
-    pub fn follow_last(self, follow_last: bool) -> Self {
+    pub(crate) fn follow_last(self, follow_last: bool) -> Self {
         Self { follow_last, ..self }
     }
 
     /// Checks permissions as `caller` instead.
-    pub fn with_caller(self, caller: Caller) -> Self {
+    pub(crate) fn with_caller(self, caller: Caller) -> Self {
         Self { caller, ..self }
     }
 
-    pub fn caller(&self) -> &Caller {
+    pub(crate) fn caller(&self) -> &Caller {
         &self.caller
     }
 
     /// Walks to something that exists.
-    pub fn find(&self, path: &[u8]) -> Result<Arc<Entry>, Errno> {
+    pub(crate) fn find(&self, path: &[u8]) -> Result<Arc<Entry>, Errno> {
         self.place(path)?.existing()
     }
 
     /// Walks to the last name of `path`.
-    pub fn place(&self, path: &[u8]) -> Result<Place, Errno> {
+    pub(crate) fn place(&self, path: &[u8]) -> Result<Place, Errno> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
         }

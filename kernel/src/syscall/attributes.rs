@@ -21,15 +21,15 @@ fn set_permissions(inode: &Inode, mode: u64) -> Result<usize, Errno> {
     Ok(0)
 }
 
-pub fn chmod(&[path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn chmod(&[path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
     set_permissions(entry_at(CURRENT, path, 0)?.inode(), mode)
 }
 
-pub fn fchmod(&[descriptor, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn fchmod(&[descriptor, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
     set_permissions(usable_description(descriptor)?.inode(), mode)
 }
 
-pub fn fchmodat(&[descriptor, path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn fchmodat(&[descriptor, path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
     set_permissions(entry_at(descriptor, path, 0)?.inode(), mode)
 }
 
@@ -59,19 +59,19 @@ fn set_owner(inode: &Inode, owner: u64, group: u64) -> Result<usize, Errno> {
     Ok(0)
 }
 
-pub fn chown(&[path, owner, group, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn chown(&[path, owner, group, ..]: &[u64; 6]) -> Result<usize, Errno> {
     set_owner(entry_at(CURRENT, path, 0)?.inode(), owner, group)
 }
 
-pub fn lchown(&[path, owner, group, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn lchown(&[path, owner, group, ..]: &[u64; 6]) -> Result<usize, Errno> {
     set_owner(entry_at(CURRENT, path, abi::AT_SYMLINK_NOFOLLOW)?.inode(), owner, group)
 }
 
-pub fn fchown(&[descriptor, owner, group, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn fchown(&[descriptor, owner, group, ..]: &[u64; 6]) -> Result<usize, Errno> {
     set_owner(usable_description(descriptor)?.inode(), owner, group)
 }
 
-pub fn fchownat(&[descriptor, path, owner, group, flags, _]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn fchownat(&[descriptor, path, owner, group, flags, _]: &[u64; 6]) -> Result<usize, Errno> {
     check_flags(flags as u32, abi::AT_SYMLINK_NOFOLLOW | abi::AT_EMPTY_PATH)?;
     set_owner(entry_at(descriptor, path, flags as u32)?.inode(), owner, group)
 }
@@ -120,7 +120,7 @@ fn set_times(inode: &Inode, [accessed, modified]: [NewTime; 2]) -> Result<usize,
     Ok(0)
 }
 
-pub fn utimensat(&[descriptor, path, times, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn utimensat(&[descriptor, path, times, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let times = new_times(times)?;
     if path == 0 && descriptor as i32 != abi::AT_FDCWD {
         check_flags(flags as u32, 0)?;
@@ -143,12 +143,12 @@ fn coarse_times(address: u64) -> Result<[NewTime; 2], Errno> {
     Ok([time(accessed_seconds, accessed)?, time(modified_seconds, modified)?])
 }
 
-pub fn utimes(&[path, times, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn utimes(&[path, times, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let times = coarse_times(times)?;
     set_times(entry_at(CURRENT, path, 0)?.inode(), times)
 }
 
-pub fn futimesat(&[descriptor, path, times, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn futimesat(&[descriptor, path, times, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let times = coarse_times(times)?;
     if path == 0 {
         return set_times(description(descriptor)?.inode(), times);
@@ -156,7 +156,7 @@ pub fn futimesat(&[descriptor, path, times, ..]: &[u64; 6]) -> Result<usize, Err
     set_times(entry_at(descriptor, path, 0)?.inode(), times)
 }
 
-pub fn utime(&[path, times, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn utime(&[path, times, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let times = if times == 0 {
         [NewTime::Now; 2]
     } else {
@@ -166,11 +166,11 @@ pub fn utime(&[path, times, ..]: &[u64; 6]) -> Result<usize, Errno> {
     set_times(entry_at(CURRENT, path, 0)?.inode(), times)
 }
 
-pub fn umask(&[mask, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn umask(&[mask, ..]: &[u64; 6]) -> Result<usize, Errno> {
     Ok(context()?.set_umask(mask as u32) as usize)
 }
 
 /// All calls on extended attributes: no file system here has any.
-pub fn extended_attributes(_: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn extended_attributes(_: &[u64; 6]) -> Result<usize, Errno> {
     Err(Errno::EOPNOTSUPP)
 }

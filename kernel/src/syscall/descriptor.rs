@@ -16,12 +16,12 @@ fn closed(description: Arc<Description>) {
     lock::release_process(description.inode(), process::current().process().id());
 }
 
-pub fn close(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn close(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
     closed(table()?.remove(descriptor as i32)?);
     Ok(0)
 }
 
-pub fn close_range(&[first, last, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn close_range(&[first, last, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     /// Take a table of its own first.
     const UNSHARE: u32 = 2;
     /// Mark instead of closing.
@@ -42,11 +42,11 @@ pub fn close_range(&[first, last, flags, ..]: &[u64; 6]) -> Result<usize, Errno>
     Ok(0)
 }
 
-pub fn dup(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn dup(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
     install(description(descriptor)?, false)
 }
 
-pub fn dup2(&[from, to, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn dup2(&[from, to, ..]: &[u64; 6]) -> Result<usize, Errno> {
     if from as u32 == to as u32 {
         description(from)?;
         return Ok(to as u32 as usize);
@@ -54,7 +54,7 @@ pub fn dup2(&[from, to, ..]: &[u64; 6]) -> Result<usize, Errno> {
     duplicate_to(from, to, false)
 }
 
-pub fn dup3(&[from, to, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn dup3(&[from, to, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     if flags as u32 & !abi::O_CLOEXEC != 0 || from as u32 == to as u32 {
         return Err(Errno::EINVAL);
     }
@@ -74,7 +74,7 @@ fn duplicate_to(from: u64, to: u64, close_on_exec: bool) -> Result<usize, Errno>
     Ok(target)
 }
 
-pub fn fcntl(&[descriptor, command, argument, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn fcntl(&[descriptor, command, argument, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = description(descriptor)?;
     let command = command as u32;
     let path_only_allowed =
@@ -205,7 +205,7 @@ fn record_lock(description: &Description, command: u32, address: u64, owner: Own
     Ok(0)
 }
 
-pub fn flock(&[descriptor, operation, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn flock(&[descriptor, operation, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = usable_description(descriptor)?;
     let operation = operation as u32;
     let wait = operation & abi::LOCK_NB == 0;
@@ -220,7 +220,7 @@ pub fn flock(&[descriptor, operation, ..]: &[u64; 6]) -> Result<usize, Errno> {
     Ok(0)
 }
 
-pub fn ioctl(&[descriptor, request, argument, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn ioctl(&[descriptor, request, argument, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = usable_description(descriptor)?;
     match request as u32 {
         ioctl::FIOCLEX => table()?.set_close_on_exec_flag(descriptor as i32, true)?,

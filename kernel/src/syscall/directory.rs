@@ -75,7 +75,7 @@ fn record_start(listed: &Listed, length: usize) -> Vec<u8> {
     bytes
 }
 
-pub fn getdents64(&[descriptor, address, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn getdents64(&[descriptor, address, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
     list(descriptor, address, size, |listed| {
         let length = (19 + listed.name.len() + 1).next_multiple_of(8);
         let mut bytes = record_start(listed, length);
@@ -86,7 +86,7 @@ pub fn getdents64(&[descriptor, address, size, ..]: &[u64; 6]) -> Result<usize, 
     })
 }
 
-pub fn getdents(&[descriptor, address, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn getdents(&[descriptor, address, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
     list(descriptor, address, size, |listed| {
         let length = (18 + listed.name.len() + 2).next_multiple_of(8);
         let mut bytes = record_start(listed, length);
@@ -109,11 +109,11 @@ fn make_directory(descriptor: u64, path: u64, mode: u64) -> Result<usize, Errno>
     Ok(0)
 }
 
-pub fn mkdir(&[path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn mkdir(&[path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
     make_directory(CURRENT, path, mode)
 }
 
-pub fn mkdirat(&[descriptor, path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn mkdirat(&[descriptor, path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
     make_directory(descriptor, path, mode)
 }
 
@@ -137,25 +137,25 @@ fn make_node(descriptor: u64, path: u64, mode: u64, device: u64) -> Result<usize
     Ok(0)
 }
 
-pub fn mknod(&[path, mode, device, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn mknod(&[path, mode, device, ..]: &[u64; 6]) -> Result<usize, Errno> {
     make_node(CURRENT, path, mode, device)
 }
 
-pub fn mknodat(&[descriptor, path, mode, device, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn mknodat(&[descriptor, path, mode, device, ..]: &[u64; 6]) -> Result<usize, Errno> {
     make_node(descriptor, path, mode, device)
 }
 
-pub fn rmdir(&[path, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn rmdir(&[path, ..]: &[u64; 6]) -> Result<usize, Errno> {
     tree::remove_directory(&place_at(CURRENT, path)?, &caller())?;
     Ok(0)
 }
 
-pub fn unlink(&[path, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn unlink(&[path, ..]: &[u64; 6]) -> Result<usize, Errno> {
     tree::unlink(&place_at(CURRENT, path)?, &caller())?;
     Ok(0)
 }
 
-pub fn unlinkat(&[descriptor, path, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn unlinkat(&[descriptor, path, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     check_flags(flags as u32, abi::AT_REMOVEDIR)?;
     let place = place_at(descriptor, path)?;
     if flags as u32 & abi::AT_REMOVEDIR != 0 {
@@ -166,15 +166,15 @@ pub fn unlinkat(&[descriptor, path, flags, ..]: &[u64; 6]) -> Result<usize, Errn
     Ok(0)
 }
 
-pub fn rename(&[from, to, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn rename(&[from, to, ..]: &[u64; 6]) -> Result<usize, Errno> {
     renameat2(&[CURRENT, from, CURRENT, to, 0, 0])
 }
 
-pub fn renameat(&[from_descriptor, from, to_descriptor, to, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn renameat(&[from_descriptor, from, to_descriptor, to, ..]: &[u64; 6]) -> Result<usize, Errno> {
     renameat2(&[from_descriptor, from, to_descriptor, to, 0, 0])
 }
 
-pub fn renameat2(&[from_descriptor, from, to_descriptor, to, flags, _]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn renameat2(&[from_descriptor, from, to_descriptor, to, flags, _]: &[u64; 6]) -> Result<usize, Errno> {
     let taken = match flags as u32 {
         0 => Taken::Replace,
         abi::RENAME_NOREPLACE => Taken::Refuse,
@@ -187,11 +187,11 @@ pub fn renameat2(&[from_descriptor, from, to_descriptor, to, flags, _]: &[u64; 6
     Ok(0)
 }
 
-pub fn link(&[from, to, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn link(&[from, to, ..]: &[u64; 6]) -> Result<usize, Errno> {
     linkat(&[CURRENT, from, CURRENT, to, 0, 0])
 }
 
-pub fn linkat(&[from_descriptor, from, to_descriptor, to, flags, _]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn linkat(&[from_descriptor, from, to_descriptor, to, flags, _]: &[u64; 6]) -> Result<usize, Errno> {
     let flags = flags as u32;
     check_flags(flags, abi::AT_SYMLINK_FOLLOW | abi::AT_EMPTY_PATH)?;
     let nofollow = if flags & abi::AT_SYMLINK_FOLLOW != 0 { 0 } else { abi::AT_SYMLINK_NOFOLLOW };
@@ -200,11 +200,11 @@ pub fn linkat(&[from_descriptor, from, to_descriptor, to, flags, _]: &[u64; 6]) 
     Ok(0)
 }
 
-pub fn symlink(&[target, path, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn symlink(&[target, path, ..]: &[u64; 6]) -> Result<usize, Errno> {
     symlinkat(&[target, CURRENT, path, 0, 0, 0])
 }
 
-pub fn symlinkat(&[target, descriptor, path, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn symlinkat(&[target, descriptor, path, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let target = read_path(target)?;
     if target.is_empty() {
         return Err(Errno::ENOENT);
@@ -214,11 +214,11 @@ pub fn symlinkat(&[target, descriptor, path, ..]: &[u64; 6]) -> Result<usize, Er
     Ok(0)
 }
 
-pub fn readlink(&[path, address, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn readlink(&[path, address, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
     readlinkat(&[CURRENT, path, address, size, 0, 0])
 }
 
-pub fn readlinkat(&[descriptor, path, address, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn readlinkat(&[descriptor, path, address, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
     if size as i32 <= 0 {
         return Err(Errno::EINVAL);
     }
@@ -247,21 +247,21 @@ fn check_stand(entry: &Arc<Entry>, caller: &Caller) -> Result<(), Errno> {
     entry.inode().check(caller, Access::SEARCH)
 }
 
-pub fn chdir(&[path, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn chdir(&[path, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let entry = walk()?.find(&read_path(path)?)?;
     check_stand(&entry, &caller())?;
     context()?.set_working(entry);
     Ok(0)
 }
 
-pub fn fchdir(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn fchdir(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let entry = description(descriptor)?.entry().clone();
     check_stand(&entry, &caller())?;
     context()?.set_working(entry);
     Ok(0)
 }
 
-pub fn chroot(&[path, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn chroot(&[path, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let entry = walk()?.find(&read_path(path)?)?;
     let who = caller();
     check_stand(&entry, &who)?;
@@ -272,7 +272,7 @@ pub fn chroot(&[path, ..]: &[u64; 6]) -> Result<usize, Errno> {
     Ok(0)
 }
 
-pub fn getcwd(&[address, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn getcwd(&[address, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let context = context()?;
     let working = context.working();
     if working.is_removed() {

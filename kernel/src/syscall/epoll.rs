@@ -24,11 +24,11 @@ struct Event {
 /// The most events that one call can return.
 const MOST_EVENTS: u64 = i32::MAX as u64 / size_of::<Event>() as u64;
 
-pub fn epoll_create(&[size, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn epoll_create(&[size, ..]: &[u64; 6]) -> Result<usize, Errno> {
     if size as i32 <= 0 { Err(Errno::EINVAL) } else { epoll_create1(&[0; 6]) }
 }
 
-pub fn epoll_create1(&[flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn epoll_create1(&[flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     if flags as u32 & !abi::EPOLL_CLOEXEC != 0 {
         return Err(Errno::EINVAL);
     }
@@ -42,7 +42,7 @@ fn instance(description: &Arc<Description>) -> Result<&Epoll, Errno> {
     description.file_as::<Epoll>().ok_or(Errno::EINVAL)
 }
 
-pub fn epoll_ctl(&[descriptor, operation, watched, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn epoll_ctl(&[descriptor, operation, watched, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let operation = operation as u32;
     let request = if operation == abi::EPOLL_CTL_DEL {
         Request { events: 0, data: 0 }
@@ -86,16 +86,16 @@ fn wait(descriptor: u64, address: u64, most: u64, deadline: Option<u64>) -> Resu
     Ok(found.len())
 }
 
-pub fn epoll_wait(&[descriptor, address, most, milliseconds, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn epoll_wait(&[descriptor, address, most, milliseconds, ..]: &[u64; 6]) -> Result<usize, Errno> {
     wait(descriptor, address, most, deadline_in_milliseconds(milliseconds as i32))
 }
 
-pub fn epoll_pwait(&[descriptor, address, most, milliseconds, mask, size]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn epoll_pwait(&[descriptor, address, most, milliseconds, mask, size]: &[u64; 6]) -> Result<usize, Errno> {
     let mask = read_mask(mask, size)?;
     with_mask(mask, || wait(descriptor, address, most, deadline_in_milliseconds(milliseconds as i32)))
 }
 
-pub fn epoll_pwait2(&[descriptor, address, most, timeout, mask, size]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn epoll_pwait2(&[descriptor, address, most, timeout, mask, size]: &[u64; 6]) -> Result<usize, Errno> {
     let deadline = deadline_after(timeout)?;
     let mask = read_mask(mask, size)?;
     with_mask(mask, || wait(descriptor, address, most, deadline))

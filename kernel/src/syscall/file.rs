@@ -68,15 +68,15 @@ fn open_temporary(
     files::open_entry(&entry, flags & !abi::O_TMPFILE, &who, true)
 }
 
-pub fn open(&[path, flags, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn open(&[path, flags, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
     open_path(CURRENT, path, flags as u32, mode as u32)
 }
 
-pub fn openat(&[descriptor, path, flags, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn openat(&[descriptor, path, flags, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
     open_path(descriptor, path, flags as u32, mode as u32)
 }
 
-pub fn creat(&[path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn creat(&[path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
     open_path(CURRENT, path, abi::O_CREAT | abi::O_WRONLY | abi::O_TRUNC, mode as u32)
 }
 
@@ -90,7 +90,7 @@ struct How {
 }
 
 /// `openat2`, without the restrictions of the walk that it could ask for: those are EINVAL.
-pub fn openat2(&[descriptor, path, address, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn openat2(&[descriptor, path, address, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
     const SIZE: usize = size_of::<How>();
     if (size as usize) < SIZE {
         return Err(Errno::EINVAL);
@@ -121,7 +121,7 @@ fn set_size(inode: &Inode, size: u64) -> Result<usize, Errno> {
     Ok(0)
 }
 
-pub fn truncate(&[path, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn truncate(&[path, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
     if size > MOST_SIZE {
         return Err(Errno::EINVAL);
     }
@@ -131,7 +131,7 @@ pub fn truncate(&[path, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
     set_size(entry.inode(), size)
 }
 
-pub fn ftruncate(&[descriptor, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn ftruncate(&[descriptor, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
     if size > MOST_SIZE {
         return Err(Errno::EINVAL);
     }
@@ -142,7 +142,7 @@ pub fn ftruncate(&[descriptor, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
     set_size(description.inode(), size)
 }
 
-pub fn fallocate(&[descriptor, mode, offset, length, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn fallocate(&[descriptor, mode, offset, length, ..]: &[u64; 6]) -> Result<usize, Errno> {
     const HOLE: u32 = abi::FALLOC_FL_PUNCH_HOLE | abi::FALLOC_FL_KEEP_SIZE;
     const ZERO: u32 = abi::FALLOC_FL_ZERO_RANGE;
     const ZERO_KEEP: u32 = abi::FALLOC_FL_ZERO_RANGE | abi::FALLOC_FL_KEEP_SIZE;
@@ -178,23 +178,23 @@ pub fn fallocate(&[descriptor, mode, offset, length, ..]: &[u64; 6]) -> Result<u
 }
 
 /// `fsync` and `fdatasync`: everything is where it will ever be.
-pub fn fsync(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn fsync(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
     match usable_description(descriptor)?.inode().content() {
         Content::Regular(_) | Content::Directory(_) | Content::Generated(_) => Ok(0),
         _ => Err(Errno::EINVAL),
     }
 }
 
-pub fn sync(_: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn sync(_: &[u64; 6]) -> Result<usize, Errno> {
     Ok(0)
 }
 
-pub fn syncfs(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn syncfs(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
     usable_description(descriptor)?;
     Ok(0)
 }
 
-pub fn sync_file_range(&[descriptor, offset, length, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn sync_file_range(&[descriptor, offset, length, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     check_flags(flags as u32, 7)?;
     if offset > MOST_SIZE || length > MOST_SIZE || offset + length > MOST_SIZE {
         return Err(Errno::EINVAL);
@@ -206,7 +206,7 @@ pub fn sync_file_range(&[descriptor, offset, length, flags, ..]: &[u64; 6]) -> R
 }
 
 /// Advice about reading ahead, of which there is nothing to do: the file is in memory.
-pub fn fadvise64(&[descriptor, _, length, advice, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn fadvise64(&[descriptor, _, length, advice, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = usable_description(descriptor)?;
     if matches!(description.inode().content(), Content::Fifo(_) | Content::Socket) {
         return Err(Errno::ESPIPE);
@@ -214,7 +214,7 @@ pub fn fadvise64(&[descriptor, _, length, advice, ..]: &[u64; 6]) -> Result<usiz
     if length > MOST_SIZE || advice > 5 { Err(Errno::EINVAL) } else { Ok(0) }
 }
 
-pub fn readahead(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn readahead(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = description(descriptor)?;
     if !description.is_readable() {
         return Err(Errno::EBADF);
@@ -223,7 +223,7 @@ pub fn readahead(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
     Ok(0)
 }
 
-pub fn memfd_create(&[name, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn memfd_create(&[name, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     const LONGEST: usize = 250;
     const KNOWN: u32 = abi::MFD_CLOEXEC | abi::MFD_ALLOW_SEALING;
     check_flags(flags as u32, KNOWN)?;

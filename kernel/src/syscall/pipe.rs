@@ -30,11 +30,11 @@ fn install_pair(pair: [Arc<Description>; 2], close_on_exec: bool, address: u64) 
     Ok(0)
 }
 
-pub fn pipe(&[address, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn pipe(&[address, ..]: &[u64; 6]) -> Result<usize, Errno> {
     pipe2(&[address, 0, 0, 0, 0, 0])
 }
 
-pub fn pipe2(&[address, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn pipe2(&[address, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let flags = flags as u32;
     check_flags(flags, abi::O_CLOEXEC | abi::O_NONBLOCK | abi::O_DIRECT)?;
     let pipe = Pipe::new();
@@ -46,11 +46,11 @@ pub fn pipe2(&[address, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     install_pair([reader, writer], flags & abi::O_CLOEXEC != 0, address)
 }
 
-pub fn eventfd(&[value, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn eventfd(&[value, ..]: &[u64; 6]) -> Result<usize, Errno> {
     eventfd2(&[value, 0, 0, 0, 0, 0])
 }
 
-pub fn eventfd2(&[value, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn eventfd2(&[value, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let flags = flags as u32;
     check_flags(flags, abi::EFD_SEMAPHORE | abi::EFD_CLOEXEC | abi::EFD_NONBLOCK)?;
     let counter = EventCounter::new(u64::from(value as u32), flags & abi::EFD_SEMAPHORE != 0);
@@ -59,7 +59,7 @@ pub fn eventfd2(&[value, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     install(description, flags & abi::EFD_CLOEXEC != 0)
 }
 
-pub fn timerfd_create(&[clock, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn timerfd_create(&[clock, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let flags = flags as u32;
     check_flags(flags, abi::TFD_CLOEXEC | abi::TFD_NONBLOCK)?;
     let realtime = match clock as u32 {
@@ -106,7 +106,7 @@ fn timer(description: &Arc<Description>) -> Result<&TimerFile, Errno> {
     description.file_as::<TimerFile>().ok_or(Errno::EINVAL)
 }
 
-pub fn timerfd_settime(&[descriptor, flags, new, old, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn timerfd_settime(&[descriptor, flags, new, old, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let setting: TimerSetting = user::read(new)?;
     let (value, interval) = (nanoseconds(setting.value)?, nanoseconds(setting.interval)?);
     check_flags(flags as u32, abi::TFD_TIMER_ABSTIME | abi::TFD_TIMER_CANCEL_ON_SET)?;
@@ -116,7 +116,7 @@ pub fn timerfd_settime(&[descriptor, flags, new, old, ..]: &[u64; 6]) -> Result<
     if old == 0 { Ok(0) } else { store_setting(old, &former) }
 }
 
-pub fn timerfd_gettime(&[descriptor, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn timerfd_gettime(&[descriptor, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = description(descriptor)?;
     store_setting(address, &timer(&description)?.setting())
 }
@@ -134,7 +134,7 @@ fn socket_description(end: Socket, flags: u32) -> Arc<Description> {
 }
 
 /// Only streams are there; other types of this family are refused with the error for a protocol that is missing.
-pub fn socketpair(&[family, kind, protocol, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn socketpair(&[family, kind, protocol, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let kind = kind as u32;
     let flags = kind & !SOCK_TYPE;
     check_flags(flags, abi::O_CLOEXEC | abi::O_NONBLOCK)?;
@@ -153,11 +153,11 @@ pub fn socketpair(&[family, kind, protocol, address, ..]: &[u64; 6]) -> Result<u
 }
 
 /// There is no network, and no way to connect to another program by name.
-pub fn socket(_: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn socket(_: &[u64; 6]) -> Result<usize, Errno> {
     Err(Errno::EAFNOSUPPORT)
 }
 
-pub fn shutdown(&[descriptor, how, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn shutdown(&[descriptor, how, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = description(descriptor)?;
     let socket = description.file_as::<Socket>().ok_or(Errno::ENOTSOCK)?;
     match how as u32 {

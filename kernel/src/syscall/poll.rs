@@ -21,7 +21,7 @@ struct Polled {
 }
 
 /// Reads the mask of the calls that take one. None if there is none.
-pub fn read_mask(address: u64, size: u64) -> Result<Option<SignalSet>, Errno> {
+pub(crate) fn read_mask(address: u64, size: u64) -> Result<Option<SignalSet>, Errno> {
     if address == 0 {
         return Ok(None);
     }
@@ -32,13 +32,13 @@ pub fn read_mask(address: u64, size: u64) -> Result<Option<SignalSet>, Errno> {
 }
 
 /// Milliseconds from now as a deadline; a negative number is for ever.
-pub fn deadline_in_milliseconds(milliseconds: i32) -> Option<u64> {
+pub(crate) fn deadline_in_milliseconds(milliseconds: i32) -> Option<u64> {
     let milliseconds = u64::try_from(milliseconds).ok()?;
     Some(time::now() + milliseconds * 1_000_000)
 }
 
 /// A `timespec` from now as a deadline; no `timespec` is for ever.
-pub fn deadline_after(address: u64) -> Result<Option<u64>, Errno> {
+pub(crate) fn deadline_after(address: u64) -> Result<Option<u64>, Errno> {
     if address == 0 {
         return Ok(None);
     }
@@ -83,11 +83,11 @@ fn poll_files(address: u64, count: u64, deadline: Option<u64>) -> Result<usize, 
     Ok(events)
 }
 
-pub fn poll(&[address, count, milliseconds, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn poll(&[address, count, milliseconds, ..]: &[u64; 6]) -> Result<usize, Errno> {
     poll_files(address, count, deadline_in_milliseconds(milliseconds as i32))
 }
 
-pub fn ppoll(&[address, count, timeout, mask, mask_size, _]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn ppoll(&[address, count, timeout, mask, mask_size, _]: &[u64; 6]) -> Result<usize, Errno> {
     let deadline = deadline_after(timeout)?;
     let mask = read_mask(mask, mask_size)?;
     let result = with_mask(mask, || poll_files(address, count, deadline));
@@ -170,7 +170,7 @@ fn select_files(count: u64, addresses: [u64; 3], deadline: Option<u64>) -> Resul
     Ok(total)
 }
 
-pub fn select(&[count, read, write, except, timeout, _]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn select(&[count, read, write, except, timeout, _]: &[u64; 6]) -> Result<usize, Errno> {
     let deadline = if timeout == 0 {
         None
     } else {
@@ -187,7 +187,7 @@ pub fn select(&[count, read, write, except, timeout, _]: &[u64; 6]) -> Result<us
     result
 }
 
-pub fn pselect6(&[count, read, write, except, timeout, mask]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn pselect6(&[count, read, write, except, timeout, mask]: &[u64; 6]) -> Result<usize, Errno> {
     let deadline = deadline_after(timeout)?;
     let mask = if mask == 0 {
         None

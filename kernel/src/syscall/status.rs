@@ -67,19 +67,19 @@ fn store(inode: &Inode, address: u64) -> Result<usize, Errno> {
     Ok(0)
 }
 
-pub fn stat(&[path, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn stat(&[path, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
     store(entry_at(CURRENT, path, 0)?.inode(), address)
 }
 
-pub fn lstat(&[path, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn lstat(&[path, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
     store(entry_at(CURRENT, path, abi::AT_SYMLINK_NOFOLLOW)?.inode(), address)
 }
 
-pub fn fstat(&[descriptor, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn fstat(&[descriptor, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
     store(description(descriptor)?.inode(), address)
 }
 
-pub fn newfstatat(&[descriptor, path, address, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn newfstatat(&[descriptor, path, address, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     const KNOWN: u32 = abi::AT_SYMLINK_NOFOLLOW | abi::AT_NO_AUTOMOUNT | abi::AT_EMPTY_PATH;
     check_flags(flags as u32, KNOWN)?;
     store(entry_at(descriptor, path, flags as u32)?.inode(), address)
@@ -149,7 +149,7 @@ fn extended(status: &Status) -> Statx {
     }
 }
 
-pub fn statx(&[descriptor, path, flags, mask, address, _]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn statx(&[descriptor, path, flags, mask, address, _]: &[u64; 6]) -> Result<usize, Errno> {
     const SYNC: u32 = abi::AT_STATX_FORCE_SYNC | abi::AT_STATX_DONT_SYNC;
     const KNOWN: u32 = abi::AT_SYMLINK_NOFOLLOW | abi::AT_NO_AUTOMOUNT | abi::AT_EMPTY_PATH | SYNC;
     let flags = flags as u32;
@@ -200,12 +200,12 @@ fn store_filesystem(filesystem: &FileSystem, address: u64) -> Result<usize, Errn
     Ok(0)
 }
 
-pub fn statfs(&[path, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn statfs(&[path, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let entry = walk()?.find(&read_path(path)?)?;
     store_filesystem(entry.inode().filesystem(), address)
 }
 
-pub fn fstatfs(&[descriptor, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn fstatfs(&[descriptor, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
     store_filesystem(description(descriptor)?.inode().filesystem(), address)
 }
 
@@ -240,14 +240,14 @@ fn accessed_entry(descriptor: u64, address: u64, flags: u32, who: &Caller) -> Re
     walk_at(descriptor, &path)?.with_caller(who.clone()).follow_last(follow).find(&path)
 }
 
-pub fn access(&[path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn access(&[path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
     check_access(CURRENT, path, mode, 0)
 }
 
-pub fn faccessat(&[descriptor, path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn faccessat(&[descriptor, path, mode, ..]: &[u64; 6]) -> Result<usize, Errno> {
     check_access(descriptor, path, mode, 0)
 }
 
-pub fn faccessat2(&[descriptor, path, mode, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn faccessat2(&[descriptor, path, mode, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
     check_access(descriptor, path, mode, flags as u32)
 }

@@ -61,7 +61,7 @@ fn vector(address: u64, count: u64) -> Result<UserMemory, Errno> {
     Ok(UserMemory::of_stretches(list))
 }
 
-pub fn read(&[descriptor, address, length, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn read(&[descriptor, address, length, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = description(descriptor)?;
     if !description.is_readable() {
         return Err(Errno::EBADF);
@@ -69,7 +69,7 @@ pub fn read(&[descriptor, address, length, ..]: &[u64; 6]) -> Result<usize, Errn
     description.read(&mut memory(address, length)?)
 }
 
-pub fn write(&[descriptor, address, length, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn write(&[descriptor, address, length, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = description(descriptor)?;
     if !description.is_writable() {
         return Err(Errno::EBADF);
@@ -77,7 +77,7 @@ pub fn write(&[descriptor, address, length, ..]: &[u64; 6]) -> Result<usize, Err
     description.write(&mut memory(address, length)?)
 }
 
-pub fn readv(&[descriptor, address, count, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn readv(&[descriptor, address, count, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = description(descriptor)?;
     if !description.is_readable() {
         return Err(Errno::EBADF);
@@ -85,7 +85,7 @@ pub fn readv(&[descriptor, address, count, ..]: &[u64; 6]) -> Result<usize, Errn
     description.read(&mut vector(address, count)?)
 }
 
-pub fn writev(&[descriptor, address, count, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn writev(&[descriptor, address, count, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = description(descriptor)?;
     if !description.is_writable() {
         return Err(Errno::EBADF);
@@ -98,22 +98,22 @@ fn offset(argument: u64) -> Result<u64, Errno> {
     if argument > MOST_SIZE { Err(Errno::EINVAL) } else { Ok(argument) }
 }
 
-pub fn pread64(&[descriptor, address, length, at, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn pread64(&[descriptor, address, length, at, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let at = offset(at)?;
     description(descriptor)?.read_at(at, &mut memory(address, length)?)
 }
 
-pub fn pwrite64(&[descriptor, address, length, at, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn pwrite64(&[descriptor, address, length, at, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let at = offset(at)?;
     description(descriptor)?.write_at(at, &mut memory(address, length)?)
 }
 
-pub fn preadv(&[descriptor, address, count, at, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn preadv(&[descriptor, address, count, at, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let at = offset(at)?;
     description(descriptor)?.read_at(at, &mut vector(address, count)?)
 }
 
-pub fn pwritev(&[descriptor, address, count, at, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn pwritev(&[descriptor, address, count, at, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let at = offset(at)?;
     description(descriptor)?.write_at(at, &mut vector(address, count)?)
 }
@@ -123,7 +123,7 @@ fn check_rwf(flags: u64, known: u32) -> Result<(), Errno> {
     if flags as u32 & !known == 0 { Ok(()) } else { Err(Errno::EOPNOTSUPP) }
 }
 
-pub fn preadv2(&[descriptor, address, count, at, _, flags]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn preadv2(&[descriptor, address, count, at, _, flags]: &[u64; 6]) -> Result<usize, Errno> {
     if at == u64::MAX {
         check_rwf(flags, RWF_HINTS)?;
         return readv(&[descriptor, address, count, 0, 0, 0]);
@@ -135,7 +135,7 @@ pub fn preadv2(&[descriptor, address, count, at, _, flags]: &[u64; 6]) -> Result
     description.read_at(at, &mut memory)
 }
 
-pub fn pwritev2(&[descriptor, address, count, at, _, flags]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn pwritev2(&[descriptor, address, count, at, _, flags]: &[u64; 6]) -> Result<usize, Errno> {
     check_rwf(flags, RWF_HINTS | RWF_APPEND)?;
     let append = flags as u32 & RWF_APPEND != 0;
     let description = description(descriptor)?;
@@ -148,7 +148,7 @@ pub fn pwritev2(&[descriptor, address, count, at, _, flags]: &[u64; 6]) -> Resul
     }
 }
 
-pub fn lseek(&[descriptor, distance, origin, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn lseek(&[descriptor, distance, origin, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = usable_description(descriptor)?;
     let distance = distance as i64;
     let size = description.inode().size();
@@ -263,7 +263,7 @@ fn carry(from: &mut Side, to: &mut Side, length: usize) -> Result<usize, Errno> 
     Ok(done)
 }
 
-pub fn sendfile(&[to, from, pointer, count, ..]: &[u64; 6]) -> Result<usize, Errno> {
+pub(crate) fn sendfile(&[to, from, pointer, count, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let from = description(from)?;
     if !from.is_readable() {
         return Err(Errno::EBADF);
@@ -283,7 +283,7 @@ pub fn sendfile(&[to, from, pointer, count, ..]: &[u64; 6]) -> Result<usize, Err
     carry(&mut from, &mut to, (count as usize).min(MOST_BYTES))
 }
 
-pub fn copy_file_range(
+pub(crate) fn copy_file_range(
     &[from, from_pointer, to, to_pointer, count, flags]: &[u64; 6],
 ) -> Result<usize, Errno> {
     let from = description(from)?;

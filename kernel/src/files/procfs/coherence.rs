@@ -9,7 +9,7 @@ use coherence::CpuId;
 use core::fmt::Write;
 
 /// `/proc/interrupts`, in Linux's layout.
-pub fn interrupts() -> Vec<u8> {
+pub(crate) fn interrupts() -> Vec<u8> {
     let cpus = 0..cpu::count();
     let mut text = String::from("    ");
     for cpu in cpus.clone() {
@@ -30,7 +30,7 @@ pub fn interrupts() -> Vec<u8> {
 
 /// `/proc/ceasefire`: the ledger. One row a line: its name, the sum, and the value of each CPU; rows of zeroes
 /// are left out.
-pub fn ledger() -> Vec<u8> {
+pub(crate) fn ledger() -> Vec<u8> {
     let ledger = COHERENCE.ledger();
     let cpus = 0..cpu::count();
     let mut text = String::new();

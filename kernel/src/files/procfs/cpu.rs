@@ -70,7 +70,7 @@ fn flags() -> String {
     flags
 }
 
-pub fn cpuinfo() -> Vec<u8> {
+pub(crate) fn cpuinfo() -> Vec<u8> {
     let [_, b, c, d] = registers(0, 0);
     let vendor = text_of(&[b, d, c]);
     let brand: Vec<u32> = (0x8000_0002..=0x8000_0004).flat_map(|leaf| registers(leaf, 0)).collect();
@@ -109,7 +109,7 @@ pub fn cpuinfo() -> Vec<u8> {
     text.into_bytes()
 }
 
-pub fn stat() -> Vec<u8> {
+pub(crate) fn stat() -> Vec<u8> {
     let mut text = String::new();
     let uptime = time::now() / TICK;
     let busy: Vec<u64> = (0..cpu::count()).map(|cpu| (task::busy_time(cpu) / TICK).min(uptime)).collect();
@@ -127,7 +127,7 @@ pub fn stat() -> Vec<u8> {
     text.into_bytes()
 }
 
-pub fn uptime() -> Vec<u8> {
+pub(crate) fn uptime() -> Vec<u8> {
     let hundredths = time::now() / TICK;
     let busy: u64 = (0..cpu::count()).map(|cpu| task::busy_time(cpu) / TICK).sum();
     let idle = (hundredths * cpu::count() as u64).saturating_sub(busy);
@@ -136,7 +136,7 @@ pub fn uptime() -> Vec<u8> {
 }
 
 /// No averages are kept: the load is that of this moment.
-pub fn loadavg() -> Vec<u8> {
+pub(crate) fn loadavg() -> Vec<u8> {
     let (threads, _) = process::counts();
     let running = task::runnable();
     let last = process::process_ids().last().copied().unwrap_or(0);

@@ -10,7 +10,7 @@ use core::fmt::Write;
 /// KiB in a page.
 const PAGE: usize = 4;
 
-pub fn meminfo() -> Vec<u8> {
+pub(crate) fn meminfo() -> Vec<u8> {
     let frames = FRAMES.statistics();
     let total = frames.total * PAGE;
     let free = frames.free * PAGE;
@@ -49,7 +49,7 @@ pub fn meminfo() -> Vec<u8> {
 }
 
 /// The rows of Linux's file that this kernel can fill, the translation rows from the ledger.
-pub fn vmstat() -> Vec<u8> {
+pub(crate) fn vmstat() -> Vec<u8> {
     let frames = FRAMES.statistics();
     let ledger = COHERENCE.ledger();
     let executed = |row| ledger.total(Row::Executed(row));

@@ -20,10 +20,10 @@ use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-pub use process::processes;
+pub(crate) use process::processes;
 
 /// Puts the files of the machine below `root`, the root of the file system.
-pub fn populate(root: &Arc<Entry>) -> Result<(), Errno> {
+pub(crate) fn populate(root: &Arc<Entry>) -> Result<(), Errno> {
     let files: [(&str, fn() -> Vec<u8>); 16] = [
         ("ceasefire", coherence::ledger),
         ("interrupts", coherence::interrupts),

@@ -18,20 +18,20 @@ use alloc::vec::Vec;
 
 /// A process, or one of its threads.
 #[derive(Clone, Copy)]
-pub struct Subject {
-    pub process: u32,
-    pub thread: u32,
+pub(crate) struct Subject {
+    pub(crate) process: u32,
+    pub(crate) thread: u32,
     /// Reached through `task/`: numbers are of the thread alone where there is a difference.
-    pub is_thread: bool,
+    pub(crate) is_thread: bool,
 }
 
 impl Subject {
-    pub fn process(&self) -> Result<Arc<Process>, Errno> {
+    pub(crate) fn process(&self) -> Result<Arc<Process>, Errno> {
         process::find_process(self.process).ok_or(Errno::ESRCH)
     }
 
     /// The thread, or whichever still lives for a process.
-    pub fn thread(&self) -> Result<Arc<Thread>, Errno> {
+    pub(crate) fn thread(&self) -> Result<Arc<Thread>, Errno> {
         let process = self.process()?;
         let threads = process.threads();
         let exact = threads.iter().find(|thread| thread.id() == self.thread).cloned();
@@ -67,7 +67,7 @@ fn parse_id(name: &[u8]) -> Option<u32> {
 struct Processes;
 
 /// What the root of `/proc` lists besides its files.
-pub fn processes() -> Box<dyn Listing> {
+pub(crate) fn processes() -> Box<dyn Listing> {
     Box::new(Processes)
 }
 
@@ -309,7 +309,7 @@ impl Listing for Threads {
 }
 
 /// The name of a thread, as text.
-pub fn name_text(thread: &Thread) -> String {
+pub(crate) fn name_text(thread: &Thread) -> String {
     let name = thread.name();
     let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..length]).into_owned()

@@ -36,18 +36,18 @@ fn read(space: &AddressSpace, range: Range<u64>) -> Vec<u8> {
     bytes
 }
 
-pub fn command_line(subject: &Subject) -> Result<Vec<u8>, Errno> {
+pub(crate) fn command_line(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let memory = user_space(subject)?;
     Ok(memory.map(|memory| read(memory.space(), memory.program().arguments)).unwrap_or_default())
 }
 
-pub fn environment(subject: &Subject) -> Result<Vec<u8>, Errno> {
+pub(crate) fn environment(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let memory = user_space(subject)?;
     Ok(memory.map(|memory| read(memory.space(), memory.program().environment)).unwrap_or_default())
 }
 
 /// The vector that `execve` put behind the pointers to arguments and environment.
-pub fn auxiliary_vector(subject: &Subject) -> Result<Vec<u8>, Errno> {
+pub(crate) fn auxiliary_vector(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let Some(memory) = user_space(subject)? else { return Ok(Vec::new()) };
     let program = memory.program();
     let words = read(memory.space(), program.stack_start..program.arguments.start);
@@ -86,7 +86,7 @@ fn describe(text: &mut String, area: &AreaSnapshot) {
     let _ = if name.is_empty() { writeln!(text, "{start}") } else { writeln!(text, "{start:<73}{name}") };
 }
 
-pub fn maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
+pub(crate) fn maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let mut text = String::new();
     if let Some(memory) = user_space(subject)? {
         memory.space().snapshot().iter().for_each(|area| describe(&mut text, area));
@@ -94,7 +94,7 @@ pub fn maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
     Ok(text.into_bytes())
 }
 
-pub fn detailed_maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
+pub(crate) fn detailed_maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let mut text = String::new();
     let Some(memory) = user_space(subject)? else { return Ok(Vec::new()) };
     for area in memory.space().snapshot() {
@@ -119,7 +119,7 @@ pub fn detailed_maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
 }
 
 /// `statm`, in pages: all, resident, shared, text, unused, data, unused.
-pub fn sizes(subject: &Subject) -> Result<Vec<u8>, Errno> {
+pub(crate) fn sizes(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let Some(memory) = user_space(subject)? else { return Ok(b"0 0 0 0 0 0 0\n".to_vec()) };
     let sizes = memory.space().sizes();
     let areas = memory.space().snapshot();

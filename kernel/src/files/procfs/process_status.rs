@@ -15,7 +15,7 @@ use core::fmt::Write;
 /// Nanoseconds of a tick, the unit of `stat`.
 const TICK: u64 = time::SECOND / 100;
 
-pub fn name(subject: &Subject) -> Result<Vec<u8>, Errno> {
+pub(crate) fn name(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let thread = subject.thread();
     // A process that has ended and was not waited for has no threads any more.
     Ok(match thread {
@@ -37,7 +37,7 @@ fn state(subject: &Subject, process: &Process, thread: Option<&Arc<Thread>>) -> 
     }
 }
 
-pub fn stat(subject: &Subject) -> Result<Vec<u8>, Errno> {
+pub(crate) fn stat(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let process = subject.process()?;
     let thread = subject.thread().ok();
     let relations = process::relations(subject.process).ok_or(Errno::ESRCH)?;
@@ -79,7 +79,7 @@ pub fn stat(subject: &Subject) -> Result<Vec<u8>, Errno> {
     Ok(text.into_bytes())
 }
 
-pub fn status(subject: &Subject) -> Result<Vec<u8>, Errno> {
+pub(crate) fn status(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let process = subject.process()?;
     let thread = subject.thread().ok();
     let relations = process::relations(subject.process).ok_or(Errno::ESRCH)?;
@@ -182,7 +182,7 @@ const LIMITS: [(&str, u64, &str); 16] = [
     ("Max realtime timeout", 15, "us"),
 ];
 
-pub fn limits(subject: &Subject) -> Result<Vec<u8>, Errno> {
+pub(crate) fn limits(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let limits = subject.process()?.limits();
     let show = |value| if value == INFINITY { "unlimited".to_string() } else { format!("{value}") };
     let mut text = format!("{:<25} {:<20} {:<20} {:<10}\n", "Limit", "Soft Limit", "Hard Limit", "Units");
@@ -193,12 +193,12 @@ pub fn limits(subject: &Subject) -> Result<Vec<u8>, Errno> {
     Ok(text.into_bytes())
 }
 
-pub fn out_of_memory_adjustment(subject: &Subject) -> Result<Vec<u8>, Errno> {
+pub(crate) fn out_of_memory_adjustment(subject: &Subject) -> Result<Vec<u8>, Errno> {
     Ok(format!("{}\n", subject.process()?.out_of_memory_adjustment()).into_bytes())
 }
 
 /// `io`: there are no disks, and transfers in memory are not counted.
-pub fn transfers(subject: &Subject) -> Result<Vec<u8>, Errno> {
+pub(crate) fn transfers(subject: &Subject) -> Result<Vec<u8>, Errno> {
     subject.process()?;
     Ok(b"rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n".to_vec())
 }

@@ -36,7 +36,7 @@ const SETTINGS: [Setting; 21] = [
     ("sys/fs", "pipe-max-size", || line(super::super::pipe::MOST_CAPACITY)),
 ];
 
-pub fn populate(root: &Arc<Entry>) -> Result<(), Errno> {
+pub(crate) fn populate(root: &Arc<Entry>) -> Result<(), Errno> {
     for (path, name, text) in SETTINGS {
         generated(&directory(root, path, &PROC)?, name, &PROC, text)?;
     }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use coherence::Mechanism;
 use core::fmt::Write;
 
-pub fn cmdline() -> Vec<u8> {
+pub(crate) fn cmdline() -> Vec<u8> {
     let line = crate::boot::command_line();
     let mut words = Vec::new();
     let without: Vec<&str> =
@@ -22,16 +22,16 @@ pub fn cmdline() -> Vec<u8> {
     format!("{}\n", words.join(" ")).into_bytes()
 }
 
-pub fn version() -> Vec<u8> {
+pub(crate) fn version() -> Vec<u8> {
     let name = crate::syscall::system_name();
     format!("{} version {} {}\n", name.system, name.release, name.version).into_bytes()
 }
 
-pub fn filesystems() -> Vec<u8> {
+pub(crate) fn filesystems() -> Vec<u8> {
     b"nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tdevtmpfs\nnodev\tpipefs\nnodev\tsockfs\n".to_vec()
 }
 
-pub fn mounts() -> Vec<u8> {
+pub(crate) fn mounts() -> Vec<u8> {
     let mut text = String::new();
     for mount in filesystem::mounts() {
         let name = mount.filesystem.name;
@@ -41,14 +41,14 @@ pub fn mounts() -> Vec<u8> {
     text.into_bytes()
 }
 
-pub fn partitions() -> Vec<u8> {
+pub(crate) fn partitions() -> Vec<u8> {
     b"major minor  #blocks  name\n\n".to_vec()
 }
 
-pub fn devices() -> Vec<u8> {
+pub(crate) fn devices() -> Vec<u8> {
     b"Character devices:\n  1 mem\n  5 /dev/tty\n  5 /dev/console\n\nBlock devices:\n".to_vec()
 }
 
-pub fn swaps() -> Vec<u8> {
+pub(crate) fn swaps() -> Vec<u8> {
     b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".to_vec()
 }
