@@ -2,12 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use object::{Object, ObjectSymbol, SymbolKind};
 
 use crate::failure::Failure;
 use crate::project;
+
+/// A build that takes longer is worth a word.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A kernel that can be started. It is a copy, so that a build that starts meanwhile cannot change it under a run.
 #[derive(Debug)]
@@ -26,8 +31,7 @@ impl KernelImage {
     pub(crate) fn build() -> Result<Self, Failure> {
         let mut cargo = project::cargo_for_kernel("build");
         cargo.args(["--release", "--message-format=json-render-diagnostics"]);
-        let built =
-            cargo.stdin(Stdio::null()).output().map_err(|error| Failure::host("start cargo", error))?;
+        let built = patiently(cargo).map_err(|error| Failure::host("start cargo", error))?;
         if !built.status.success() {
             let messages = String::from_utf8_lossy(&built.stderr);
             return Err(Failure::host("build the kernel", format!("cargo says:\n{}", messages.trim_end())));
@@ -54,6 +58,19 @@ impl KernelImage {
             keep().map_err(|error: std::io::Error| Failure::host("copy the kernel", error))?;
         Ok(KernelImage { path, symbols: Symbols::of(&content), _folder: folder })
     }
+}
+
+/// The output of a command, with a word to the user when it takes its time.
+fn patiently(mut command: Command) -> std::io::Result<Output> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn()?;
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    if let Ok(output) = receiver.recv_timeout(PATIENCE) {
+        return output;
+    }
+    eprintln!("ceasefire: building the kernel");
+    receiver.recv().map_err(std::io::Error::other)?
 }
 
 /// The path in cargo's message about the kernel's binary.
