@@ -11,7 +11,7 @@ use core::ops::ControlFlow;
 use core::sync::atomic::AtomicU32;
 
 use crate::address_space::{AddressSpace, Layout};
-use crate::area::Source;
+use crate::area::{Source, object_page};
 use crate::backing::Identity;
 use crate::entry::Bits;
 use crate::environment::Environment;
@@ -180,11 +180,9 @@ impl<E: Environment> AddressSpace<E> {
         let layout = self.shared();
         let area = layout.areas.find(address).ok_or(Fault::NotMapped)?;
         Ok(match &area.source {
-            Source::Object { backing, first_page } if area.is_shared() => FutexKey::Shared {
+            Source::Object { backing, distance } if area.is_shared() => FutexKey::Shared {
                 object: backing.identity(),
-                offset: first_page
-                    .wrapping_mul(PAGE_SIZE)
-                    .wrapping_add(address - area.range.start()),
+                offset: object_page(address, *distance).wrapping_mul(PAGE_SIZE) + address % PAGE_SIZE,
             },
             _ => private,
         })

@@ -182,7 +182,7 @@ impl<E: Environment> AddressSpace<E> {
             .areas
             .iter()
             .filter(|area| area.is_data())
-            .map(|area| area.range.pages())
+            .map(|area| area.range().pages())
             .sum();
         self.limits.check(Limit::Data, data.saturating_add(pages))
     }
@@ -198,15 +198,17 @@ impl<E: Environment> AddressSpace<E> {
         let mut layout = self.exclusive();
         let frames = self.environment.frames();
         let mut gone = 0;
-        layout.tables.for_each_leaf(PageRange::whole(), |leaf, part| {
-            for (address, _) in leaf.used_pages(part) {
-                let frame = leaf.replace(address, Entry::EMPTY).frame();
-                if !self.is_zero_frame(frame) {
-                    gone += 1;
-                    frames.release(self.environment.current_cpu(), frame);
+        for area in layout.areas.iter() {
+            layout.tables.for_each_leaf(area.range(), |leaf, part| {
+                for (address, _) in leaf.used_pages(part) {
+                    let frame = leaf.replace(address, Entry::EMPTY).frame();
+                    if !self.is_zero_frame(frame) {
+                        gone += 1;
+                        frames.release(self.environment.current_cpu(), frame);
+                    }
                 }
-            }
-        });
+            });
+        }
         self.note_gone(gone);
         layout.areas.take_all();
         layout.heap = Heap::default();

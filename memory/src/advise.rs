@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use coherence::Cause;
 
 use crate::address_space::AddressSpace;
-use crate::area::{Area, AreaFlags};
+use crate::area::AreaFlags;
 use crate::environment::Environment;
 use crate::error::{Error, Fault};
 use crate::range::PageRange;
@@ -64,12 +64,12 @@ impl<E: Environment> AddressSpace<E> {
         let layout = self.shared();
         let mut changes = self.changes(cause);
         for area in layout.areas.overlapping(range) {
-            let is_refused = area.flags.contains(AreaFlags::LOCKED)
+            let is_refused = area.has_flag(AreaFlags::LOCKED)
                 || (cause == Cause::Free && !area.is_private_anonymous());
             if is_refused {
                 return Err(Error::Invalid);
             }
-            if let Some(part) = area.range.intersection(&range) {
+            if let Some(part) = area.range().intersection(&range) {
                 self.zap(&layout.tables, part, &mut changes);
             }
         }
@@ -93,7 +93,7 @@ impl<E: Environment> AddressSpace<E> {
                 .overlapping(range)
                 .filter(|area| !area.is_private_anonymous());
             objects
-                .filter_map(|area| area.range.intersection(&range))
+                .filter_map(|area| area.range().intersection(&range))
                 .collect()
         };
         for part in parts {
@@ -116,7 +116,7 @@ impl<E: Environment> AddressSpace<E> {
             if layout
                 .areas
                 .overlapping(range)
-                .any(|area| !area.rights.allow(access))
+                .any(|area| !area.rights().allow(access))
             {
                 return Err(Error::Invalid);
             }
@@ -146,23 +146,11 @@ impl<E: Environment> AddressSpace<E> {
         }
         layout.areas.check_count(layout.areas.splits_at_ends(range))?;
         let is_covered = layout.areas.is_covered(range);
-        for mut area in layout.areas.cut(range) {
-            area.flags.set(flag, set);
-            layout.areas.insert(area);
-        }
+        layout.areas.change(range, |area| area.set_flag(flag, set));
         if is_covered {
             Ok(())
         } else {
             Err(Error::OutOfMemory)
         }
-    }
-}
-
-impl<E: Environment> Area<E> {
-    /// The area as a forked child gets it: locks of memory are not inherited.
-    pub(crate) fn without_lock(&self) -> Self {
-        let mut copy = self.clone();
-        copy.flags.remove(AreaFlags::LOCKED);
-        copy
     }
 }

@@ -2,7 +2,9 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering::Relaxed};
+
+use intrusive_collections::RBTreeAtomicLink;
 
 use crate::backing::{BackingRef, Identity};
 use crate::environment::Environment;
@@ -38,74 +40,68 @@ bitflags::bitflags! {
 pub(crate) enum Source<E: Environment> {
     /// Zeroes.
     Anonymous,
-    /// An object, from this page of it on.
-    Object { backing: BackingRef<E>, first_page: u64 },
+    /// An object. The page at address A is the object's page A / 4096 + `distance` (wrapping), so that cutting an
+    /// area leaves its source as it is.
+    Object { backing: BackingRef<E>, distance: u64 },
 }
 
 impl<E: Environment> Clone for Source<E> {
     fn clone(&self) -> Self {
         match self {
             Self::Anonymous => Self::Anonymous,
-            Self::Object { backing, first_page } => Self::Object {
-                backing: backing.clone(),
-                first_page: *first_page,
-            },
+            Self::Object { backing, distance } => {
+                Self::Object { backing: backing.clone(), distance: *distance }
+            }
         }
     }
 }
 
 impl<E: Environment> Source<E> {
-    /// The same source, `pages` further in.
-    fn advanced(&self, pages: u64) -> Self {
-        match self {
-            Self::Anonymous => Self::Anonymous,
-            Self::Object { backing, first_page } => Self::Object {
-                backing: backing.clone(),
-                first_page: first_page.wrapping_add(pages),
-            },
-        }
+    /// The object from `first_page` on, mapped at `start`.
+    pub(crate) fn object(backing: BackingRef<E>, first_page: u64, start: u64) -> Self {
+        Self::Object { backing, distance: first_page.wrapping_sub(start / PAGE_SIZE) }
     }
 
-    /// Whether `next`, `pages` behind the start of `self`, goes on where `self` ends.
-    fn continues_in(&self, pages: u64, next: &Self) -> bool {
-        match (self, next) {
+    /// The source of what is at `from` now, when it comes to `to`.
+    fn moved(&self, from: u64, to: u64) -> Self {
+        let mut moved = self.clone();
+        if let Self::Object { distance, .. } = &mut moved {
+            *distance = distance.wrapping_add(from / PAGE_SIZE).wrapping_sub(to / PAGE_SIZE);
+        }
+        moved
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
             (Self::Anonymous, Self::Anonymous) => true,
             (
-                Self::Object { backing, first_page },
-                Self::Object {
-                    backing: next_backing,
-                    first_page: next_page,
-                },
-            ) => Arc::ptr_eq(backing, next_backing) && first_page.wrapping_add(pages) == *next_page,
+                Self::Object { backing, distance },
+                Self::Object { backing: other_backing, distance: other_distance },
+            ) => Arc::ptr_eq(backing, other_backing) && distance == other_distance,
             _ => false,
         }
     }
 }
 
-/// One area.
+/// Which page of an object an address shows.
+pub(crate) fn object_page(address: u64, distance: u64) -> u64 {
+    (address / PAGE_SIZE).wrapping_add(distance)
+}
+
+/// One area. It sits in a tree and is changed there, so what can change is atomic; it is written only under the
+/// exclusive area lock (but for `private_pages`), and the lock orders it.
 pub(crate) struct Area<E: Environment> {
-    pub(crate) range: PageRange,
-    pub(crate) rights: Rights,
-    /// The most that `mprotect` may give: a shared mapping of a file opened for reading never becomes writable.
-    pub(crate) may: Rights,
-    pub(crate) flags: AreaFlags,
-    pub(crate) source: Source<E>,
+    pub(crate) link: RBTreeAtomicLink,
+    start: AtomicU64,
+    end: AtomicU64,
+    rights: AtomicU8,
+    flags: AtomicU16,
     /// Whether a page of the area's own may be mapped in it (zeroes written to, or a copy of an object's page). Until
     /// then fork has nothing to copy here. Set under the shared area lock, read and merged under the exclusive one.
     private_pages: AtomicBool,
-}
-
-impl<E: Environment> Clone for Area<E> {
-    fn clone(&self) -> Self {
-        Self {
-            range: self.range,
-            rights: self.rights,
-            may: self.may,
-            flags: self.flags,
-            source: self.source.clone(),
-            private_pages: AtomicBool::new(self.has_private_pages()),
-        }
-    }
+    /// The most that `mprotect` may give: a shared mapping of a file opened for reading never becomes writable.
+    pub(crate) may: Rights,
+    pub(crate) source: Source<E>,
 }
 
 impl<E: Environment> Area<E> {
@@ -117,17 +113,76 @@ impl<E: Environment> Area<E> {
         source: Source<E>,
     ) -> Self {
         Self {
-            range,
-            rights,
-            may,
-            flags,
-            source,
+            link: RBTreeAtomicLink::new(),
+            start: AtomicU64::new(range.start()),
+            end: AtomicU64::new(range.end()),
+            rights: AtomicU8::new(rights.bits()),
+            flags: AtomicU16::new(flags.bits()),
             private_pages: AtomicBool::new(false),
+            may,
+            source,
         }
     }
 
+    /// An area like this at `target`, of any length, to whose start comes what is at `address` now.
+    pub(crate) fn moved(&self, address: u64, target: PageRange) -> Self {
+        let source = self.source.moved(address, target.start());
+        let moved = Self::new(target, self.rights(), self.may, self.flags(), source);
+        moved.private_pages.store(self.has_private_pages(), Relaxed);
+        moved
+    }
+
+    /// An area like this in the same object, for another range.
+    pub(crate) fn with_range(&self, range: PageRange) -> Self {
+        self.moved(range.start(), range)
+    }
+
+    pub(crate) fn start(&self) -> u64 {
+        self.start.load(Relaxed)
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.end.load(Relaxed)
+    }
+
+    pub(crate) fn range(&self) -> PageRange {
+        PageRange::of_area(self.start(), self.end())
+    }
+
+    /// Moves the start, without passing a neighbour.
+    pub(crate) fn set_start(&self, start: u64) {
+        self.start.store(start, Relaxed);
+    }
+
+    /// Moves the end, without passing a neighbour.
+    pub(crate) fn set_end(&self, end: u64) {
+        self.end.store(end, Relaxed);
+    }
+
+    pub(crate) fn rights(&self) -> Rights {
+        Rights::from_bits_retain(self.rights.load(Relaxed))
+    }
+
+    pub(crate) fn set_rights(&self, rights: Rights) {
+        self.rights.store(rights.bits(), Relaxed);
+    }
+
+    pub(crate) fn flags(&self) -> AreaFlags {
+        AreaFlags::from_bits_retain(self.flags.load(Relaxed))
+    }
+
+    pub(crate) fn set_flag(&self, flag: AreaFlags, set: bool) {
+        let mut flags = self.flags();
+        flags.set(flag, set);
+        self.flags.store(flags.bits(), Relaxed);
+    }
+
+    pub(crate) fn has_flag(&self, flag: AreaFlags) -> bool {
+        self.flags().contains(flag)
+    }
+
     pub(crate) fn is_shared(&self) -> bool {
-        self.flags.contains(AreaFlags::SHARED)
+        self.has_flag(AreaFlags::SHARED)
     }
 
     pub(crate) fn is_private_anonymous(&self) -> bool {
@@ -136,14 +191,14 @@ impl<E: Environment> Area<E> {
 
     /// Whether pages of this area count against memory: the private ones that can be written.
     pub(crate) fn is_accounted(&self) -> bool {
-        self.rights.contains(Rights::WRITE)
-            && !self.flags.intersects(AreaFlags::SHARED | AreaFlags::NO_RESERVE)
+        self.rights().contains(Rights::WRITE)
+            && !self.flags().intersects(AreaFlags::SHARED | AreaFlags::NO_RESERVE)
     }
 
     /// Whether the area counts as data (`RLIMIT_DATA`): private, writable, and no stack.
     pub(crate) fn is_data(&self) -> bool {
-        self.rights.contains(Rights::WRITE)
-            && !self.flags.intersects(AreaFlags::SHARED | AreaFlags::GROWS_DOWN)
+        self.rights().contains(Rights::WRITE)
+            && !self.flags().intersects(AreaFlags::SHARED | AreaFlags::GROWS_DOWN)
     }
 
     pub(crate) fn has_private_pages(&self) -> bool {
@@ -157,32 +212,18 @@ impl<E: Environment> Area<E> {
         }
     }
 
-    /// The part of the area inside `range`, which must overlap it.
-    pub(crate) fn part(&self, range: PageRange) -> Self {
-        self.moved(range.start(), range)
-    }
-
-    /// The area as it would be at `target`, of any length, if what is at `address` now came to its start.
-    pub(crate) fn moved(&self, address: u64, target: PageRange) -> Self {
-        let mut moved = self.clone();
-        moved.source = self.source.advanced((address - self.range.start()) / PAGE_SIZE);
-        moved.range = target;
-        moved
-    }
-
     /// Whether `next` begins where this ends and differs in nothing else.
     pub(crate) fn can_join(&self, next: &Self) -> bool {
-        self.range.end() == next.range.start()
-            && self.rights == next.rights
+        self.end() == next.start()
+            && self.rights() == next.rights()
             && self.may == next.may
-            && self.flags == next.flags
-            && self.source.continues_in(self.range.pages(), &next.source)
+            && self.flags() == next.flags()
+            && self.source.is_same(&next.source)
     }
 
-    /// Takes `next` in, which [`Area::can_join`] allowed.
-    pub(crate) fn join(&mut self, next: &Self) {
-        self.range = PageRange::between(self.range.start(), next.range.end()).unwrap_or(self.range);
-        if next.has_private_pages() {
+    /// Takes over what is known of a neighbour's pages, whose range this area takes over, too.
+    pub(crate) fn inherit_pages(&self, neighbour: &Self) {
+        if neighbour.has_private_pages() {
             self.note_private_page();
         }
     }
@@ -190,18 +231,12 @@ impl<E: Environment> Area<E> {
     pub(crate) fn snapshot(&self) -> AreaSnapshot {
         let (object, offset) = match &self.source {
             Source::Anonymous => (None, 0),
-            Source::Object { backing, first_page } => (
+            Source::Object { backing, distance } => (
                 Some((backing.identity(), backing.name())),
-                first_page.wrapping_mul(PAGE_SIZE),
+                object_page(self.start(), *distance).wrapping_mul(PAGE_SIZE),
             ),
         };
-        AreaSnapshot {
-            range: self.range,
-            rights: self.rights,
-            flags: self.flags,
-            offset,
-            object,
-        }
+        AreaSnapshot { range: self.range(), rights: self.rights(), flags: self.flags(), offset, object }
     }
 }
 

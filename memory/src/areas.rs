@@ -1,10 +1,17 @@
-//! All areas of an address space, by start address.
+//! All areas of an address space, in a tree by address.
 //!
 //! Invariants: areas never overlap; neighbours that could be one area are one (so that their number, which is limited,
 //! and `/proc/PID/maps` tell how the space was really built); `mapped_pages` is the sum of their lengths.
+//!
+//! The tree is an intrusive one: from an area it is a step or two to its neighbours, and areas are cut, joined and
+//! given other rights where they are. (A `BTreeMap` took most of the time of `mmap` and `munmap`: each look at a
+//! neighbour was a search of its own, and each insertion moved areas about.)
+#![allow(unsafe_code, reason = "the macro that tells the tree where its link is in an area")]
 
-use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
+use alloc::boxed::Box;
+
+use intrusive_collections::rbtree::{Cursor, CursorMut};
+use intrusive_collections::{Bound, KeyAdapter, RBTree, RBTreeAtomicLink, intrusive_adapter};
 
 use crate::area::{Area, AreaFlags};
 use crate::environment::Environment;
@@ -16,9 +23,20 @@ const MAX_AREAS: usize = 65530;
 /// Free space that stays between a stack that grows down and the mapping below it: 256 pages, as on Linux.
 pub(crate) const STACK_GUARD: u64 = 256 * PAGE_SIZE;
 
+intrusive_adapter!(ByStart<E> = Box<Area<E>>: Area<E> { link => RBTreeAtomicLink } where E: Environment);
+
+impl<'a, E: Environment> KeyAdapter<'a> for ByStart<E> {
+    type Key = u64;
+
+    fn get_key(&self, area: &'a Area<E>) -> u64 {
+        area.start()
+    }
+}
+
 /// The areas of one address space.
 pub(crate) struct Areas<E: Environment> {
-    by_start: BTreeMap<u64, Area<E>>,
+    tree: RBTree<ByStart<E>>,
+    count: usize,
     mapped_pages: u64,
     placement: Placement,
 }
@@ -32,90 +50,81 @@ struct Placement {
 
 impl<E: Environment> Areas<E> {
     pub(crate) fn new() -> Self {
-        let placement = Placement {
-            from: USER_END,
-            largest_above: 0,
-        };
-        Self {
-            by_start: BTreeMap::new(),
-            mapped_pages: 0,
-            placement,
-        }
+        let placement = Placement { from: USER_END, largest_above: 0 };
+        Self { tree: RBTree::new(ByStart::new()), count: 0, mapped_pages: 0, placement }
     }
 
     pub(crate) fn mapped_pages(&self) -> u64 {
         self.mapped_pages
     }
 
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Area<E>> {
-        self.by_start.values()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Area<E>> {
+        self.tree.iter()
+    }
+
+    /// At the last area that starts at or below an address.
+    fn at_or_below(&self, address: u64) -> Cursor<'_, ByStart<E>> {
+        self.tree.upper_bound(Bound::Included(&address))
+    }
+
+    /// At the first area that ends above an address.
+    fn ending_above(&self, address: u64) -> Cursor<'_, ByStart<E>> {
+        let mut cursor = self.at_or_below(address);
+        if cursor.get().is_none_or(|area| area.end() <= address) {
+            // From "none" this goes to the first.
+            cursor.move_next();
+        }
+        cursor
     }
 
     /// The area that holds an address.
     pub(crate) fn find(&self, address: u64) -> Option<&Area<E>> {
-        let (_, area) = self.by_start.range(..=address).next_back()?;
-        area.range.contains(address).then_some(area)
+        self.at_or_below(address).get().filter(|area| address < area.end())
     }
 
     /// The first area that ends above an address (it may hold it).
     pub(crate) fn first_ending_above(&self, address: u64) -> Option<&Area<E>> {
-        match self.find(address) {
-            Some(area) => Some(area),
-            None => self.by_start.range(address..).next().map(|(_, area)| area),
-        }
+        self.ending_above(address).get()
     }
 
     /// The areas that overlap a range, in order.
     pub(crate) fn overlapping(&self, range: PageRange) -> impl Iterator<Item = &Area<E>> {
-        let first = self
-            .find(range.start())
-            .map_or(range.start(), |area| area.range.start());
-        self.by_start.range(first..range.end()).map(|(_, area)| area)
-    }
-
-    /// Where the first area that overlaps a range starts.
-    fn first_overlapping(&self, range: PageRange) -> Option<u64> {
-        self.overlapping(range).next().map(|area| area.range.start())
+        let mut cursor = self.ending_above(range.start());
+        core::iter::from_fn(move || {
+            let area = cursor.get().filter(|area| area.start() < range.end())?;
+            cursor.move_next();
+            Some(area)
+        })
     }
 
     /// Whether no area overlaps the range.
     pub(crate) fn is_free(&self, range: PageRange) -> bool {
-        self.overlapping(range).next().is_none()
+        self.first_ending_above(range.start()).is_none_or(|area| area.start() >= range.end())
     }
 
     /// Whether every page of the range lies in an area.
     pub(crate) fn is_covered(&self, range: PageRange) -> bool {
         let mut next = range.start();
         for area in self.overlapping(range) {
-            if area.range.start() > next {
+            if area.start() > next {
                 return false;
             }
-            next = area.range.end();
+            next = area.end();
         }
         next >= range.end()
     }
 
     /// Pages of the range that are mapped.
     pub(crate) fn mapped_pages_in(&self, range: PageRange) -> u64 {
-        self.overlapping(range)
-            .filter_map(|area| area.range.intersection(&range))
-            .map(|part| part.pages())
-            .sum()
+        self.overlapping(range).filter_map(|area| area.range().intersection(&range)).map(|part| part.pages()).sum()
     }
 
     /// The free space around a free range: from the end of the area below to the start of the one above.
     pub(crate) fn gap_around(&self, range: PageRange) -> PageRange {
-        let below = self
-            .by_start
-            .range(..range.start())
-            .next_back()
-            .map_or(0, |(_, area)| area.range.end());
-        let above = self
-            .by_start
-            .range(range.end()..)
-            .next()
-            .map_or(USER_END, |(start, _)| *start);
-        PageRange::between(below.min(range.start()), above).unwrap_or(range)
+        let below = self.at_or_below(range.start());
+        let start = below.get().map_or(0, Area::end);
+        let end = below.peek_next().get().map_or(USER_END, Area::start);
+        PageRange::between(start.min(range.start()), end.max(range.end())).unwrap_or(range)
     }
 
     /// Whether `more` areas may be added.
@@ -123,95 +132,117 @@ impl<E: Environment> Areas<E> {
     /// # Errors
     /// [`Error::OutOfMemory`] when that would be too many.
     pub(crate) fn check_count(&self, more: usize) -> Result<(), Error> {
-        if self.by_start.len() + more > MAX_AREAS {
-            Err(Error::OutOfMemory)
-        } else {
-            Ok(())
-        }
+        if self.count + more > MAX_AREAS { Err(Error::OutOfMemory) } else { Ok(()) }
     }
 
-    /// How many areas more there are after cutting `range` out of their middle (0 or 1), or changing it (0 to 2).
+    /// How many of a range's two ends lie inside an area.
     pub(crate) fn splits_at_ends(&self, range: PageRange) -> usize {
-        let cuts_inside = |address| {
-            self.find(address)
-                .is_some_and(|area| area.range.start() < address)
-        };
+        let cuts_inside = |address| self.find(address).is_some_and(|area| area.start() < address);
         usize::from(cuts_inside(range.start())) + usize::from(cuts_inside(range.end()))
     }
 
     /// Adds an area where none is, and joins it with its neighbours if they are alike.
-    pub(crate) fn insert(&mut self, mut area: Area<E>) {
-        debug_assert!(self.is_free(area.range));
-        self.mapped_pages += area.range.pages();
-        if let Some(next) = self.by_start.get(&area.range.end())
-            && area.can_join(next)
-        {
-            let next_start = area.range.end();
-            area.join(next);
-            self.by_start.remove(&next_start);
-        }
-        if let Some((_, before)) = self.by_start.range_mut(..area.range.start()).next_back()
-            && before.can_join(&area)
-        {
-            before.join(&area);
+    pub(crate) fn insert(&mut self, area: Area<E>) {
+        debug_assert!(self.is_free(area.range()));
+        self.mapped_pages += area.range().pages();
+        let mut cursor = self.tree.upper_bound_mut(Bound::Included(&area.start()));
+        if let Some(below) = cursor.get().filter(|below| below.can_join(&area)) {
+            below.set_end(area.end());
+            below.inherit_pages(&area);
+            self.count -= join_with_next(&mut cursor);
             return;
         }
-        self.by_start.insert(area.range.start(), area);
+        if let Some(above) = cursor.peek_next().get().filter(|above| area.can_join(above)) {
+            // The key changes, but passes no other.
+            above.set_start(area.start());
+            above.inherit_pages(&area);
+            return;
+        }
+        cursor.insert_after(Box::new(area));
+        self.count += 1;
     }
 
-    /// Takes a range out of the areas for good, and returns what lay in it, in order.
-    pub(crate) fn remove(&mut self, range: PageRange) -> Vec<Area<E>> {
-        let removed = self.cut(range);
-        if !removed.is_empty() {
+    /// Adds an area above all others, as it is (for a copy of a whole space).
+    pub(crate) fn push(&mut self, area: Area<E>) {
+        debug_assert!(self.tree.back().get().is_none_or(|last| last.end() <= area.start()));
+        self.mapped_pages += area.range().pages();
+        self.count += 1;
+        self.tree.back_mut().insert_after(Box::new(area));
+    }
+
+    /// Takes a range out of the areas; says whether anything was in it.
+    pub(crate) fn remove(&mut self, range: PageRange) -> bool {
+        let mut cursor = self.tree.upper_bound_mut(Bound::Included(&range.start()));
+        if cursor.get().is_none_or(|area| area.end() <= range.start()) {
+            cursor.move_next();
+        }
+        let mapped_before = self.mapped_pages;
+        while let Some(area) = cursor.get().filter(|area| area.start() < range.end()) {
+            let (start, end) = (area.start(), area.end());
+            self.mapped_pages -= (end.min(range.end()) - start.max(range.start())) / PAGE_SIZE;
+            if start >= range.start() && end <= range.end() {
+                drop(cursor.remove());
+                self.count -= 1;
+                continue;
+            }
+            if start >= range.start() {
+                area.set_start(range.end());
+                break;
+            }
+            let rest = PageRange::between(range.end(), end.max(range.end())).map(|rest| area.with_range(rest));
+            area.set_end(range.start());
+            if let Some(rest) = rest {
+                cursor.insert_after(Box::new(rest));
+                self.count += 1;
+                break;
+            }
+            cursor.move_next();
+        }
+        let has_removed = self.mapped_pages != mapped_before;
+        if has_removed {
             self.note_freed(range);
         }
-        removed
+        has_removed
     }
 
-    /// Cuts a range out of the areas, to be put back changed, and returns what lay in it, in order.
-    pub(crate) fn cut(&mut self, range: PageRange) -> Vec<Area<E>> {
-        let mut cut = Vec::new();
-        while let Some(start) = self.first_overlapping(range) {
-            let Some(area) = self.by_start.remove(&start) else {
-                break;
-            };
-            let Some(inside) = area.range.intersection(&range) else {
-                break;
-            };
-            if let Some(below) = PageRange::between(area.range.start(), inside.start()) {
-                self.by_start.insert(below.start(), area.part(below));
-            }
-            if let Some(above) = PageRange::between(inside.end(), area.range.end()) {
-                self.by_start.insert(above.start(), area.part(above));
-            }
-            self.mapped_pages -= inside.pages();
-            cut.push(if inside == area.range {
-                area
-            } else {
-                area.part(inside)
-            });
+    /// Changes every area in a range (areas that reach out of it are cut first), and joins what is alike afterwards.
+    pub(crate) fn change(&mut self, range: PageRange, mut change: impl FnMut(&Area<E>)) {
+        self.split_at(range.start());
+        self.split_at(range.end());
+        self.overlapping(range).for_each(&mut change);
+        // The area below the range may have become like its neighbour, and so may each one up to the range's end.
+        let mut cursor = self.tree.upper_bound_mut(Bound::Excluded(&range.start()));
+        if cursor.is_null() {
+            cursor.move_next();
         }
-        cut
+        while cursor.get().is_some_and(|area| area.start() < range.end()) {
+            match join_with_next(&mut cursor) {
+                0 => cursor.move_next(),
+                joined => self.count -= joined,
+            }
+        }
+    }
+
+    /// Cuts the area that holds `address` in two there, unless it starts there.
+    fn split_at(&mut self, address: u64) {
+        let mut cursor = self.tree.upper_bound_mut(Bound::Excluded(&address));
+        let Some(area) = cursor.get().filter(|area| address < area.end()) else { return };
+        let above = area.with_range(PageRange::of_area(address, area.end()));
+        area.set_end(address);
+        cursor.insert_after(Box::new(above));
+        self.count += 1;
     }
 
     /// Takes all areas out.
     pub(crate) fn take_all(&mut self) {
-        self.by_start = BTreeMap::new();
-        self.mapped_pages = 0;
-        self.placement = Placement {
-            from: USER_END,
-            largest_above: 0,
-        };
+        *self = Self::new();
     }
 
     /// Lets the area that starts at `start` start lower.
     pub(crate) fn grow_down(&mut self, start: u64, new_start: u64) {
-        if let Some(mut area) = self.by_start.remove(&start)
-            && let Some(range) = PageRange::between(new_start, area.range.end())
-        {
+        if let Some(area) = self.find(start) {
+            area.set_start(new_start);
             self.mapped_pages += (start - new_start) / PAGE_SIZE;
-            area.range = range;
-            self.by_start.insert(new_start, area);
         }
     }
 
@@ -224,39 +255,31 @@ impl<E: Environment> Areas<E> {
             }
         }
         // All gaps above are known only by their largest: look at them again.
-        self.placement = Placement {
-            from: top,
-            largest_above: 0,
-        };
+        self.placement = Placement { from: top, largest_above: 0 };
         self.place_below(length, top)
     }
 
     fn place_below(&mut self, length: u64, from: u64) -> Option<PageRange> {
         let mut largest = self.placement.largest_above;
-        // The free space under the lowest area seen so far ends here.
-        let mut end = self.lowest_allowed_end(from);
-        let mut below = self.by_start.range(..end).rev().map(|(_, area)| area);
+        // `end` is where the free space below the areas seen so far ends; `below` is at the next area.
+        let mut below = self.at_or_below(from);
+        let above = below.peek_next().get();
+        let mut end = above.map_or(from, |area| from.min(gap_end_below(area)));
+        if below.get().is_some_and(|area| area.start() == from) {
+            end = end.min(below.get().map_or(end, gap_end_below));
+            below.move_prev();
+        }
         loop {
-            let neighbour = below.next();
-            let floor = neighbour.map_or(LOWEST_PLACEMENT, |area| area.range.end().max(LOWEST_PLACEMENT));
+            let neighbour = below.get();
+            let floor = neighbour.map_or(LOWEST_PLACEMENT, |area| area.end().max(LOWEST_PLACEMENT));
             let gap = end.saturating_sub(floor);
             if gap >= length {
-                self.placement = Placement {
-                    from: end,
-                    largest_above: largest,
-                };
+                self.placement = Placement { from: end, largest_above: largest };
                 return PageRange::between(end - length, end);
             }
             largest = largest.max(gap);
             end = gap_end_below(neighbour?);
-        }
-    }
-
-    /// `from`, or the end of the free space below the area that lies across or just above it.
-    fn lowest_allowed_end(&self, from: u64) -> u64 {
-        match self.first_ending_above(from.saturating_sub(1)) {
-            Some(area) => from.min(gap_end_below(area)),
-            None => from,
+            below.move_prev();
         }
     }
 
@@ -269,14 +292,27 @@ impl<E: Environment> Areas<E> {
     }
 }
 
+/// Joins the area at the cursor with the next one, if they are alike; says how many areas fewer there are.
+fn join_with_next<E: Environment>(cursor: &mut CursorMut<'_, ByStart<E>>) -> usize {
+    let Some(area) = cursor.get() else { return 0 };
+    let next = cursor.peek_next();
+    let Some(next) = next.get().filter(|next| area.can_join(next)) else { return 0 };
+    area.set_end(next.end());
+    area.inherit_pages(next);
+    cursor.move_next();
+    drop(cursor.remove());
+    cursor.move_prev();
+    1
+}
+
 /// No mapping is placed below this address unless the program asks for it (Linux's `vm.mmap_min_addr`).
 pub(crate) const LOWEST_PLACEMENT: u64 = 65536;
 
 /// Where the free space below an area ends: at its start, or a guard gap lower for a stack that grows down.
 pub(crate) fn gap_end_below<E: Environment>(area: &Area<E>) -> u64 {
-    if area.flags.contains(AreaFlags::GROWS_DOWN) {
-        area.range.start().saturating_sub(STACK_GUARD)
+    if area.has_flag(AreaFlags::GROWS_DOWN) {
+        area.start().saturating_sub(STACK_GUARD)
     } else {
-        area.range.start()
+        area.start()
     }
 }

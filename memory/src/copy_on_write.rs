@@ -45,7 +45,7 @@ impl<E: Environment> AddressSpace<E> {
             // All other owners are gone: the page is ours to write. The same frame, more rights: no flush.
             let raised = leaf.update(page, |old| {
                 Some(
-                    old.with_rights(area.rights, true)
+                    old.with_rights(area.rights(), true)
                         .with(Bits::ACCESSED | Bits::DIRTY),
                 )
             });
@@ -66,7 +66,7 @@ impl<E: Environment> AddressSpace<E> {
         changes.release_later(old.frame());
         // The flush of D4, see above. Only CPUs that have this space loaded and in use are told.
         changes.finish();
-        let new = Entry::page(copy.into_number(), area.rights, true).with(Bits::DIRTY);
+        let new = Entry::page(copy.into_number(), area.rights(), true).with(Bits::DIRTY);
         debug_assert!(new.permits(Access::WRITE));
         leaf.replace(page, new);
         drop(leaf);

@@ -14,7 +14,7 @@
 use coherence::Cause;
 
 use crate::address_space::{AddressSpace, Layout};
-use crate::area::{Area, Source};
+use crate::area::{Area, AreaFlags, Source, object_page};
 use crate::areas::LOWEST_PLACEMENT;
 use crate::backing::BackingError;
 use crate::entry::{Bits, Entry};
@@ -54,7 +54,7 @@ impl<E: Environment> AddressSpace<E> {
                 self.grow_stack(page)?;
                 continue;
             };
-            if !area.rights.allow(access) {
+            if !area.rights().allow(access) {
                 return Err(Fault::NotAllowed);
             }
             let seen = layout.tables.peek(page);
@@ -105,9 +105,8 @@ impl<E: Environment> AddressSpace<E> {
         let (frame, writable) = match &area.source {
             Source::Anonymous if access.write => (Some(FrameRef::zeroed(&self.environment)?), true),
             Source::Anonymous => (None, false),
-            Source::Object { backing, first_page } => {
-                let index = first_page.wrapping_add((page - area.range.start()) / PAGE_SIZE);
-                let frame = backing.frame(index).map_err(fault_of)?;
+            Source::Object { backing, distance } => {
+                let frame = backing.frame(object_page(page, *distance)).map_err(fault_of)?;
                 if access.write && !area.is_shared() {
                     (Some(self.private_copy(&frame)?), true)
                 } else {
@@ -122,7 +121,7 @@ impl<E: Environment> AddressSpace<E> {
         let number = frame
             .as_ref()
             .map_or(self.environment.frames().zero_frame(), FrameRef::number);
-        let mut entry = Entry::page(number, area.rights, writable);
+        let mut entry = Entry::page(number, area.rights(), writable);
         if access.write {
             // Set now what hardware would set next.
             entry = entry.with(Bits::DIRTY);
@@ -174,15 +173,15 @@ impl<E: Environment> AddressSpace<E> {
         let Some(above) = layout.areas.first_ending_above(page) else {
             return Err(Fault::NotMapped);
         };
-        let start = above.range.start();
+        let start = above.start();
         if start <= page {
             // Mapped since we looked.
             return Ok(());
         }
         let growth = (start - page) / PAGE_SIZE;
-        let size = above.range.end() - page;
-        let is_stack = above.flags.contains(crate::AreaFlags::GROWS_DOWN);
-        let is_accounted = above.rights.contains(Rights::WRITE);
+        let size = above.end() - page;
+        let is_stack = above.has_flag(AreaFlags::GROWS_DOWN);
+        let is_accounted = above.rights().contains(Rights::WRITE);
         if !is_stack || page < LOWEST_PLACEMENT || size > self.limits.get(Limit::Stack) {
             return Err(Fault::NotMapped);
         }

@@ -44,11 +44,13 @@ impl<E: Environment> AddressSpace<E> {
         for area in layout
             .areas
             .iter()
-            .filter(|area| !area.flags.contains(AreaFlags::NOT_FORKED))
+            .filter(|area| !area.has_flag(AreaFlags::NOT_FORKED))
         {
-            copy.areas.insert(area.without_lock());
+            let inherited = area.with_range(area.range());
+            inherited.set_flag(AreaFlags::LOCKED, false);
+            copy.areas.push(inherited);
             let is_needed = !area.is_shared() && area.has_private_pages();
-            if is_needed && !area.flags.contains(AreaFlags::WIPED_ON_FORK) {
+            if is_needed && !area.has_flag(AreaFlags::WIPED_ON_FORK) {
                 self.copy_pages(child, layout, &copy, area, changes)?;
             }
         }
@@ -64,7 +66,7 @@ impl<E: Environment> AddressSpace<E> {
         changes: &mut Changes<'_, E>,
     ) -> Result<(), OutOfMemory> {
         let frames = self.environment.frames();
-        layout.tables.try_for_each_leaf(area.range, |leaf, part| {
+        layout.tables.try_for_each_leaf(area.range(), |leaf, part| {
             if leaf.is_empty() {
                 return Ok(());
             }

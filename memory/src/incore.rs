@@ -1,7 +1,7 @@
 //! Which pages are in memory: `mincore`.
 
 use crate::address_space::AddressSpace;
-use crate::area::Source;
+use crate::area::{Source, object_page};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::range::{PAGE_SIZE, PageRange};
@@ -18,15 +18,15 @@ impl<E: Environment> AddressSpace<E> {
             return Err(Error::OutOfMemory);
         }
         for area in layout.areas.overlapping(range) {
-            let Some(part) = area.range.intersection(&range) else {
+            let Some(part) = area.range().intersection(&range) else {
                 continue;
             };
             let mut page = part.start();
             while page < part.end() {
                 let is_in_object = || match &area.source {
                     Source::Anonymous => false,
-                    Source::Object { backing, first_page } => {
-                        backing.is_resident(first_page.wrapping_add((page - area.range.start()) / PAGE_SIZE))
+                    Source::Object { backing, distance } => {
+                        backing.is_resident(object_page(page, *distance))
                     }
                 };
                 let index = ((page - range.start()) / PAGE_SIZE) as usize;

@@ -41,6 +41,7 @@ mod frames;
 mod heap;
 mod incore;
 mod limits;
+mod lock;
 mod map;
 mod object;
 mod page_table;

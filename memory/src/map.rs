@@ -66,7 +66,7 @@ impl<E: Environment> AddressSpace<E> {
         layout.areas.check_count(1)?;
         let range = find_place(&mut layout, request.place, length)?;
         let source = match request.object {
-            Some((backing, first_page)) => Source::Object { backing, first_page },
+            Some((backing, first_page)) => Source::object(backing, first_page, range.start()),
             None => Source::Anonymous,
         };
         let area = Area::new(range, request.rights, request.may, request.flags, source);
@@ -156,7 +156,7 @@ pub(crate) fn has_guard_gap<E: Environment>(layout: &Layout<E>, start: u64, new_
         return false;
     };
     layout.areas.overlapping(below).all(|area| {
-        area.range.end() <= new_start
-            && (area.flags.contains(AreaFlags::GROWS_DOWN) || area.rights.is_empty())
+        area.end() <= new_start
+            && (area.has_flag(AreaFlags::GROWS_DOWN) || area.rights().is_empty())
     })
 }

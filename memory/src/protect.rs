@@ -7,7 +7,7 @@
 
 use coherence::Cause;
 
-use crate::address_space::AddressSpace;
+use crate::address_space::{AddressSpace, Layout};
 use crate::area::{Area, AreaFlags};
 use crate::changes::Changes;
 use crate::entry::{Bits, Entry};
@@ -34,19 +34,19 @@ impl<E: Environment> AddressSpace<E> {
             let area = layout
                 .areas
                 .first_ending_above(start)
-                .filter(|area| area.range.start() < range.end());
+                .filter(|area| area.start() < range.end());
             let area = area.ok_or(Error::OutOfMemory)?;
-            if !area.flags.contains(AreaFlags::GROWS_DOWN) {
+            if !area.has_flag(AreaFlags::GROWS_DOWN) {
                 return Err(Error::Invalid);
             }
-            start = area.range.start();
+            start = area.start();
         }
         let mut changes = self.changes(Cause::Mprotect);
         while let Some(rest) = PageRange::between(start, range.end()) {
             let area = layout.areas.find(start).ok_or(Error::OutOfMemory)?;
-            let part = area.range.intersection(&rest).ok_or(Error::OutOfMemory)?;
+            let part = area.range().intersection(&rest).ok_or(Error::OutOfMemory)?;
             start = part.end();
-            if area.rights == rights {
+            if area.rights() == rights {
                 continue;
             }
             if !area.may.contains(rights) {
@@ -56,11 +56,11 @@ impl<E: Environment> AddressSpace<E> {
             if rights.contains(Rights::WRITE) && !area.is_accounted() {
                 self.check_commitment(&layout, part.pages())?;
             }
-            for mut area in layout.areas.cut(part) {
-                area.rights = rights;
-                self.protect_pages(&layout.tables, &area, &mut changes);
-                layout.areas.insert(area);
-            }
+            let Layout { areas, tables, .. } = &mut *layout;
+            areas.change(part, |area| {
+                area.set_rights(rights);
+                self.protect_pages(tables, area, &mut changes);
+            });
         }
         // Under the exclusive area lock, so that a fault decided by the new rights cannot make a page writable that
         // this flush is about to make unwritable, or the other way round.
@@ -69,7 +69,7 @@ impl<E: Environment> AddressSpace<E> {
     }
 
     fn protect_pages(&self, tables: &PageTable<E>, area: &Area<E>, changes: &mut Changes<'_, E>) {
-        tables.for_each_leaf(area.range, |leaf, part| {
+        tables.for_each_leaf(area.range(), |leaf, part| {
             for (address, _) in leaf.used_pages(part) {
                 let changed = leaf.update(address, |old| {
                     let new = self.entry_for(area, old);
@@ -86,6 +86,6 @@ impl<E: Environment> AddressSpace<E> {
     /// elsewhere the first store will fault and get one.
     pub(crate) fn entry_for(&self, area: &Area<E>, entry: Entry) -> Entry {
         let may_write = area.is_shared() || entry.has(Bits::WRITABLE) || self.is_exclusive(entry);
-        entry.with_rights(area.rights, may_write)
+        entry.with_rights(area.rights(), may_write)
     }
 }

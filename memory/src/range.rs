@@ -54,6 +54,11 @@ impl PageRange {
         (start < end).then_some(Self { start, end })
     }
 
+    /// An area's range, which was checked when the area was made.
+    pub(crate) const fn of_area(start: u64, end: u64) -> Self {
+        Self { start, end }
+    }
+
     /// All of user space.
     pub(crate) const fn whole() -> Self {
         Self {

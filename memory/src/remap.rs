@@ -117,7 +117,7 @@ impl<E: Environment> AddressSpace<E> {
         if request.old_length == 0 && !area.is_shared() {
             return Err(Error::Invalid);
         }
-        if request.old_length > area.range.end() - request.address {
+        if request.old_length > area.end() - request.address {
             return Err(Error::NotMapped);
         }
         let kept = if request.keep_source {
@@ -224,7 +224,7 @@ fn room_to_grow<E: Environment>(layout: &Layout<E>, request: RemapRequest) -> Op
     let growth = PageRange::new(end, request.new_length - request.old_length).ok()?;
     let next = layout.areas.first_ending_above(end);
     let is_free = next.is_none_or(|next| growth.end() <= gap_end_below(next));
-    (area.range.end() == end && is_free).then_some(growth)
+    (area.end() == end && is_free).then_some(growth)
 }
 
 /// Makes the leaf tables that a move needs, before anything has moved.
@@ -260,6 +260,6 @@ fn for_each_extent(source: PageRange, target: u64, mut visit: impl FnMut(PageRan
 impl<E: Environment> Area<E> {
     /// An area like this for `range`, which begins where this ends.
     fn extended_by(&self, range: PageRange) -> Self {
-        self.moved(self.range.end(), range)
+        self.with_range(range)
     }
 }

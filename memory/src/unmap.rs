@@ -11,7 +11,7 @@ use crate::changes::Changes;
 use crate::entry::Entry;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::page_table::PageTable;
+use crate::page_table::{LEAF_SPAN, PageTable};
 use crate::range::PageRange;
 
 impl<E: Environment> AddressSpace<E> {
@@ -31,8 +31,7 @@ impl<E: Environment> AddressSpace<E> {
     /// Removes all mappings in a range, tables included. When it returns, the flush is over, so the addresses may be
     /// mapped anew at once.
     pub(crate) fn remove(&self, layout: &mut Layout<E>, range: PageRange, cause: Cause) {
-        let removed = layout.areas.remove(range);
-        if removed.is_empty() {
+        if !layout.areas.remove(range) {
             return;
         }
         let mut changes = self.changes(cause);
@@ -67,6 +66,12 @@ pub(crate) fn take_tables<E: Environment>(
     changes: &mut Changes<'_, E>,
 ) {
     let gap = layout.areas.gap_around(range);
+    // Most ranges share their first and last table with a neighbour, and have no other.
+    let first = range.start() / LEAF_SPAN + u64::from(range.start() / LEAF_SPAN * LEAF_SPAN < gap.start());
+    let last = range.end().div_ceil(LEAF_SPAN) - u64::from(range.end().div_ceil(LEAF_SPAN) * LEAF_SPAN > gap.end());
+    if first >= last {
+        return;
+    }
     layout
         .tables
         .take_tables(range, gap, &mut |address, span, table| {
