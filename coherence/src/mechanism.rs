@@ -99,12 +99,15 @@ impl Switches {
         bits
     }
 
-    pub(crate) fn from_bits(bits: u64) -> Self {
-        let mut switches = Self::VANILLA;
-        for (index, mechanism) in Mechanism::ALL.into_iter().enumerate() {
-            *switches.switch(mechanism) = bits >> index & 1 == 1;
+    /// Asked for at every flush, so without a loop.
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Switches {
+            lazy: bits >> Mechanism::Lazy as u64 & 1 == 1,
+            generations: bits >> Mechanism::Generations as u64 & 1 == 1,
+            ranged: bits >> Mechanism::Ranged as u64 & 1 == 1,
+            promotion: bits >> Mechanism::Promotion as u64 & 1 == 1,
+            gather: bits >> Mechanism::Gather as u64 & 1 == 1,
         }
-        switches
     }
 }
 
