@@ -49,7 +49,7 @@ pub(super) fn handle(frame: &mut TrapFrame) {
     enable_interrupts();
     if frame.vector == PAGE_FAULT {
         let error = frame.error;
-        crate::memory::page_fault(frame, address, error);
+        crate::memory::page_fault(address, error);
     } else {
         let vector = frame.vector as u8;
         crate::process::exception(frame, vector);

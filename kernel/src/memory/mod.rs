@@ -11,8 +11,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use ::memory::{Access, Fault, Identity, OutOfMemory};
 
-use crate::arch::TrapFrame;
 use crate::cpu::{Aligned, MAX_CPUS, PerCpu};
+use crate::process;
 use crate::task;
 
 pub(crate) use crate::frames::FRAMES;
@@ -37,20 +37,21 @@ static FAULTS: PerCpu<AtomicU64> = PerCpu::new([const { Aligned(AtomicU64::new(0
 
 /// A page fault in user mode, with interrupts on. Either the access can be tried again afterwards, or the program has
 /// a signal.
-pub(crate) fn page_fault(frame: &mut TrapFrame, address: u64, error: u64) {
+pub(crate) fn page_fault(address: u64, error: u64) {
     FAULTS.here().fetch_add(1, Ordering::Relaxed);
     let access = Access { write: error & WRITE != 0, execute: error & FETCH != 0 };
-    let Some(space) = current_space() else { return crate::process::exception(frame, 14) };
+    let Some(space) = current_space() else { return process::fault(address, error, Fault::NotMapped) };
+    process::current().process().count_fault();
     loop {
         match space.handle_fault(address, access, error & PRESENT != 0) {
             Ok(()) => return,
-            // With memory freed, or a signal that ends this program, the access is simply tried again.
             Err(Fault::OutOfMemory) => {
                 if out_of_memory::relieve().is_err() {
-                    return crate::process::exception(frame, 14);
+                    // The program ends on its way back to user mode.
+                    return;
                 }
             }
-            Err(_reason) => return crate::process::exception(frame, 14),
+            Err(reason) => return process::fault(address, error, reason),
         }
     }
 }

@@ -1,16 +1,92 @@
 //! When the last frames are gone.
 //!
-//! Memory is promised freely, so a page fault may find none left. Then the program that holds the most memory is killed
-//! and named in the kernel's log, and whoever needed the frame tries again once the victim is gone. The kernel keeps a
+//! Memory is promised freely, so a page fault may find none left. Then the process that holds the most memory is killed
+//! and named in the kernel's log, and whoever needed the frame tries again once there is room. The kernel keeps a
 //! reserve of frames (`memory::Frames`), so that killing does not need what it is to free.
+//!
+//! One caller at a time looks for a victim; the others wait behind it and usually find room afterwards.
 
-use crate::task;
+use alloc::string::String;
+use alloc::sync::Arc;
 
-/// The caller itself must die.
+use super::FRAMES;
+use crate::process::signal::{Information, Signal, send_to_process};
+use crate::process::{self, Process};
+use crate::sync::{Mutex, WaitQueue};
+use crate::time;
+
+/// The caller's own process is ending; there is nothing to try again.
 pub(super) struct Chosen;
 
-/// Makes room. Returns when the caller may try again.
+/// Room is made when one frame in this many is free. More than the kernel's reserve, which users never get.
+const ROOM_SHARE: usize = 64;
+/// How long a victim may take before another is chosen, and how often we look, in nanoseconds.
+const PATIENCE: u64 = 2_000_000_000;
+const INTERVAL: u64 = 1_000_000;
+
+static TURN: Mutex<()> = Mutex::new(());
+static PAUSE: WaitQueue = WaitQueue::new();
+
+/// Makes room by killing somebody, if there is none yet. Returns when the caller may try again. May sleep.
 pub(super) fn relieve() -> Result<(), Chosen> {
-    let _ = task::current();
-    Err(Chosen)
+    let _turn = TURN.lock();
+    let caller = process::current();
+    loop {
+        if caller.process().is_ending() {
+            return Err(Chosen);
+        }
+        if has_room() {
+            return Ok(());
+        }
+        match choose() {
+            Some((victim, pages)) => kill(&victim, pages),
+            // Everybody who could be killed is on the way out.
+            None => {}
+        }
+        wait_for_room(caller.process());
+    }
+}
+
+fn has_room() -> bool {
+    let statistics = FRAMES.statistics();
+    statistics.free > statistics.total / ROOM_SHARE
+}
+
+/// The process with the most resident pages, weighed with `/proc/PID/oom_score_adj` (each point counts as a thousandth
+/// of all memory; the lowest value exempts).
+fn choose() -> Option<(Arc<Process>, u64)> {
+    let total = FRAMES.statistics().total as i64;
+    let weigh = |process: Arc<Process>| {
+        let adjustment = i64::from(process.out_of_memory_adjustment());
+        if adjustment <= -1000 || process.is_ending() {
+            return None;
+        }
+        let pages = process.memory()?.space().sizes().resident;
+        Some((pages as i64 + adjustment * total / 1000, process, pages))
+    };
+    let candidates = process::process_ids().into_iter().filter_map(process::find_process).filter_map(weigh);
+    candidates.max_by_key(|(weight, ..)| *weight).map(|(_, process, pages)| (process, pages))
+}
+
+fn kill(victim: &Process, pages: u64) {
+    let name = victim.leader().map_or(String::new(), |leader| {
+        let name = leader.name();
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        String::from_utf8_lossy(&name[..end]).into_owned()
+    });
+    log::error!(
+        "out of memory: killed process {} ({name}), which had {} KiB in memory",
+        victim.id(),
+        pages * 4
+    );
+    // SIGKILL is never queued, so there is always room for it.
+    let _ = send_to_process(victim, Information::from_kernel(Signal::SIGKILL));
+}
+
+fn wait_for_room(caller: &Process) {
+    let deadline = time::now() + PATIENCE;
+    while time::now() < deadline && !has_room() && !caller.is_ending() {
+        // Nobody wakes this queue: it is a sleep that signals end.
+        let _ = PAUSE.wait_interruptible::<()>(Some(time::now() + INTERVAL), || None);
+    }
 }

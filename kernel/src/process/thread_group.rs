@@ -216,6 +216,11 @@ impl Process {
         self.faults.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Whether the whole process is on its way out.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.signals.lock().ending.is_some()
+    }
+
     /// How eagerly the out-of-memory kill picks it: -1000 (never) to 1000.
     pub(crate) fn out_of_memory_adjustment(&self) -> i32 {
         self.out_of_memory_adjustment.load(Ordering::Relaxed)

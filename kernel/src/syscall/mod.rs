@@ -16,6 +16,7 @@ mod file;
 mod futex;
 mod identity;
 mod limit;
+mod memory;
 mod path;
 mod pipe;
 mod poll;

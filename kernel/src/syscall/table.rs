@@ -3,7 +3,7 @@
 //! To add a call, write its function in its family's file and one line here. Numbers come from the ABI crate.
 
 use super::{
-    Arguments, Errno, attributes, descriptor, directory, epoll, file, pipe, poll, status, transfer, futex, identity, limit, process, schedule, signal, system, time, timer, unknown};
+    Arguments, Errno, attributes, descriptor, directory, epoll, file, pipe, poll, status, transfer, futex, identity, limit, memory, process, schedule, signal, system, time, timer, unknown};
 use crate::arch::TrapFrame;
 use crate::process::restart;
 use linux_raw_sys::general as nr;
@@ -113,6 +113,20 @@ pub(super) fn call(frame: &mut TrapFrame, number: u64, arguments: &Arguments) ->
         nr::__NR_prlimit64 => limit::prlimit64(arguments),
         nr::__NR_getrusage => limit::getrusage(arguments),
         nr::__NR_times => limit::times(arguments),
+        // memory
+        nr::__NR_mmap => memory::mmap(arguments),
+        nr::__NR_munmap => memory::munmap(arguments),
+        nr::__NR_mprotect => memory::mprotect(arguments),
+        nr::__NR_mremap => memory::mremap(arguments),
+        nr::__NR_madvise => memory::madvise(arguments),
+        nr::__NR_brk => memory::brk(arguments),
+        nr::__NR_mincore => memory::mincore(arguments),
+        nr::__NR_msync => memory::msync(arguments),
+        nr::__NR_mlock => memory::mlock(arguments),
+        nr::__NR_mlock2 => memory::mlock2(arguments),
+        nr::__NR_munlock => memory::munlock(arguments),
+        nr::__NR_mlockall => memory::mlockall(arguments),
+        nr::__NR_munlockall => memory::munlockall(arguments),
         // opening files
         nr::__NR_open => file::open(arguments),
         nr::__NR_openat => file::openat(arguments),
