@@ -224,3 +224,86 @@ impl Default for AtomicCpuSet {
         AtomicCpuSet::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    fn cpu(number: usize) -> CpuId {
+        CpuId::new(number).unwrap()
+    }
+
+    fn set(numbers: &BTreeSet<usize>) -> CpuSet {
+        numbers.iter().map(|number| cpu(*number)).collect()
+    }
+
+    /// Sets that reach both ends of the words.
+    fn samples() -> Vec<BTreeSet<usize>> {
+        let edges = [0, 1, MAX_CPUS / 2, MAX_CPUS - 1];
+        (0..1 << edges.len())
+            .map(|chosen: usize| {
+                (0..edges.len())
+                    .filter(|bit| chosen >> bit & 1 == 1)
+                    .map(|bit| edges[bit])
+                    .collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn numbers_end_at_the_room_there_is() {
+        assert_eq!(CpuId::new(MAX_CPUS - 1).map(CpuId::index), Some(MAX_CPUS - 1));
+        assert_eq!(CpuId::new(MAX_CPUS), None);
+        assert_eq!(CpuId::new(usize::MAX), None);
+    }
+
+    #[test]
+    fn sets_behave_as_sets() {
+        for one in samples() {
+            assert_eq!(set(&one).iter().map(CpuId::index).collect::<BTreeSet<_>>(), one);
+            assert_eq!(set(&one).len(), one.len());
+            assert_eq!(set(&one).is_empty(), one.is_empty());
+            for two in samples() {
+                assert_eq!(set(&one).union(&set(&two)), set(&(&one | &two)));
+                assert_eq!(set(&one).intersection(&set(&two)), set(&(&one & &two)));
+                assert_eq!(set(&one).difference(&set(&two)), set(&(&one - &two)));
+            }
+        }
+    }
+
+    #[test]
+    fn iteration_ascends() {
+        let all: CpuSet = (0..MAX_CPUS).rev().map(cpu).collect();
+        assert_eq!(
+            all.iter().map(CpuId::index).collect::<Vec<_>>(),
+            (0..MAX_CPUS).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn changes_say_what_was_there() {
+        let mut set = CpuSet::EMPTY;
+        assert!(set.insert(cpu(3)));
+        assert!(!set.insert(cpu(3)));
+        assert!(set.remove(cpu(3)));
+        assert!(!set.remove(cpu(3)));
+    }
+
+    #[test]
+    fn an_inbox_says_who_came_first() {
+        let inbox = AtomicCpuSet::new();
+        assert!(inbox.insert(cpu(1), Ordering::Relaxed));
+        assert!(!inbox.insert(cpu(2), Ordering::Relaxed));
+        assert_eq!(
+            inbox.take(Ordering::Relaxed),
+            [cpu(1), cpu(2)].into_iter().collect()
+        );
+        assert!(inbox.load(Ordering::Relaxed).is_empty());
+        assert!(inbox.insert(cpu(2), Ordering::Relaxed));
+        inbox.remove(cpu(2), Ordering::Relaxed);
+        assert_eq!(inbox.load(Ordering::Relaxed), CpuSet::EMPTY);
+    }
+}

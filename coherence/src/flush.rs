@@ -129,3 +129,113 @@ impl Flush {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    const SMALL: u64 = 0x1000;
+    const LARGE: u64 = 0x20_0000;
+
+    fn range(flush: Flush) -> PageRange {
+        match flush.extent {
+            Extent::Range(range) => range,
+            Extent::All => panic!("a range was expected"),
+        }
+    }
+
+    /// The addresses, in units of the small page, whose entries a flush drops at any page size up to its stride.
+    fn dropped(flush: Flush) -> BTreeSet<u64> {
+        let range = range(flush);
+        range
+            .addresses()
+            .flat_map(|start| (start..start + range.stride).step_by(SMALL as usize))
+            .collect()
+    }
+
+    #[test]
+    fn ranges_are_rounded_outwards() {
+        let expected = PageRange {
+            start: 0x1000,
+            end: 0x3000,
+            stride: SMALL,
+        };
+        assert_eq!(range(Flush::range(0x1001, 0x2001, SMALL)), expected);
+        assert_eq!(range(Flush::range(0x1000, 0x3000, SMALL)), expected);
+        assert_eq!(
+            range(Flush::page(LARGE + 5, LARGE)),
+            PageRange {
+                start: LARGE,
+                end: 2 * LARGE,
+                stride: LARGE
+            }
+        );
+        assert_eq!(Flush::range(0, 3 * LARGE, LARGE).pages(), Some(3));
+        assert_eq!(Flush::all().pages(), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "must not be empty")]
+    fn an_empty_range_is_refused() {
+        let _ = Flush::range(0x1000, 0x1000, SMALL);
+    }
+
+    #[test]
+    #[should_panic(expected = "power of two")]
+    fn an_odd_stride_is_refused() {
+        let _ = Flush::range(0x1000, 0x2000, 0x1800);
+    }
+
+    #[test]
+    fn addresses_step_by_the_stride() {
+        let addresses: Vec<u64> = range(Flush::range(LARGE, 4 * LARGE, LARGE)).addresses().collect();
+        assert_eq!(addresses, [LARGE, 2 * LARGE, 3 * LARGE]);
+    }
+
+    #[test]
+    fn a_merged_flush_drops_what_either_drops() {
+        let flushes: Vec<Flush> = [SMALL, 2 * SMALL, 4 * SMALL]
+            .into_iter()
+            .flat_map(|stride| (0..8).map(move |page| (stride, page)))
+            .flat_map(|(stride, page)| {
+                (1..4).map(move |pages| (page * SMALL, (page + pages) * SMALL, stride))
+            })
+            .map(|(start, end, stride)| Flush::range(start, end, stride))
+            .collect();
+        for one in &flushes {
+            for two in &flushes {
+                let merged = one.merge(two);
+                assert!(dropped(merged).is_superset(&dropped(*one)), "{one:?} {two:?}");
+                assert!(dropped(merged).is_superset(&dropped(*two)), "{one:?} {two:?}");
+                assert_eq!(range(merged).stride, range(*one).stride.min(range(*two).stride));
+                assert_eq!(merged, two.merge(one));
+            }
+        }
+    }
+
+    #[test]
+    fn everything_and_freed_tables_survive_a_merge() {
+        let page = Flush::page(0, SMALL);
+        assert_eq!(page.merge(&Flush::all()), Flush::all());
+        assert_eq!(Flush::all().merge(&page), Flush::all());
+        assert!(page.merge(&page.freeing_tables()).frees_tables());
+        assert!(page.freeing_tables().merge(&page).frees_tables());
+        assert!(!page.merge(&page).frees_tables());
+    }
+
+    #[test]
+    fn more_pages_than_the_ceiling_are_everything() {
+        let pages = |count| Flush::range(0, count * LARGE, LARGE);
+        assert_eq!(pages(33).limited_to(33), pages(33));
+        assert_eq!(pages(34).limited_to(33), Flush::all());
+        assert_eq!(
+            pages(34).freeing_tables().limited_to(33),
+            Flush::all().freeing_tables()
+        );
+        assert_eq!(pages(1).limited_to(0), Flush::all());
+        assert_eq!(Flush::all().limited_to(33), Flush::all());
+    }
+}

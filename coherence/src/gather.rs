@@ -19,6 +19,7 @@
 
 use crate::fault::Fault;
 use crate::policy::{self, Decision, Translation};
+use crate::sync::is_unwinding;
 use crate::{Cause, Coherence, Event, Flush, Platform, Reason, Row, Space};
 
 /// The changes of one operation on a space, and a caller's list `L` of what may be freed after they are flushed.
@@ -144,6 +145,9 @@ impl<P: Platform, L> Gather<'_, P, L> {
 
 impl<P: Platform, L> Drop for Gather<'_, P, L> {
     fn drop(&mut self) {
+        if is_unwinding() {
+            return;
+        }
         if self.list.is_some() {
             self.conclude();
         }

@@ -71,7 +71,7 @@ names! {
         Entered "entered": "Another address space was loaded.",
         Kept "kept": "The next thread uses the same address space; nothing to do.",
         WentLazy "went_lazy": "The CPU went on to borrow the address space it had loaded.",
-        CameBack "came_back": "The CPU came back from borrowing and had missed nothing, or flushed (`executed.lazy_full`).",
+        CameBack "came_back": "The CPU came back from borrowing and flushed first if it had missed something; `executed.lazy_full` counts those.",
         Left "left": "The kernel root was loaded.",
     }
 }
@@ -242,5 +242,30 @@ impl<'a> Ledger<'a> {
             .filter(|(row, _)| row.names().0 == group)
             .map(|(_, total)| total)
             .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    #[test]
+    fn every_row_has_a_counter_of_its_own() {
+        assert_eq!(
+            Row::all().map(Row::index).collect::<Vec<_>>(),
+            (0..Row::COUNT).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn every_row_has_a_name_of_its_own_and_says_what_it_is() {
+        let names: BTreeSet<_> = Row::all().map(|row| row.to_string()).collect();
+        assert_eq!(names.len(), Row::COUNT);
+        assert!(Row::all().all(|row| row.explanation().ends_with(['.', ')'])));
+        assert_eq!(Row::Sent(Cause::CopyOnWrite).to_string(), "sent.copy_on_write");
     }
 }

@@ -132,3 +132,53 @@ impl fmt::Display for UnknownMechanism<'_> {
 }
 
 impl core::error::Error for UnknownMechanism<'_> {}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn names_turn_mechanisms_off() {
+        assert_eq!(Switches::without(""), Ok(Switches::ALL));
+        assert_eq!(
+            Switches::without("lazy"),
+            Ok(Switches {
+                lazy: false,
+                ..Switches::ALL
+            })
+        );
+        assert_eq!(
+            Switches::without("ranged, promotion,"),
+            Ok(Switches {
+                ranged: false,
+                promotion: false,
+                ..Switches::ALL
+            })
+        );
+        assert_eq!(Switches::without("vanilla"), Ok(Switches::VANILLA));
+        assert_eq!(
+            Switches::without("lazy,generations,ranged,promotion,gather"),
+            Ok(Switches::VANILLA)
+        );
+    }
+
+    #[test]
+    fn an_unknown_name_is_told() {
+        let error = Switches::without("lazy,eager").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "there is no mechanism 'eager'; there are lazy, generations, ranged, promotion, gather, and vanilla for all \
+             of them"
+        );
+    }
+
+    #[test]
+    fn switches_survive_as_bits() {
+        for bits in 0..1 << Mechanism::ALL.len() {
+            assert_eq!(Switches::from_bits(bits).to_bits(), bits);
+        }
+        assert_eq!(Switches::from_bits(Switches::ALL.to_bits()), Switches::ALL);
+    }
+}

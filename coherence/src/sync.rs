@@ -83,6 +83,17 @@ impl Counter {
     }
 }
 
+/// Whether a check has failed and unwinds. What is dropped then must not go on with the protocol, as it is in pieces.
+pub(crate) fn is_unwinding() -> bool {
+    #[cfg(any(loom, shuttle))]
+    {
+        extern crate std;
+        std::thread::panicking()
+    }
+    #[cfg(not(any(loom, shuttle)))]
+    false
+}
+
 /// Keeps a value alone on its cache line, so that CPUs that use its neighbours do not slow each other down.
 #[derive(Debug)]
 #[repr(align(64))]

@@ -108,3 +108,52 @@ impl Slots {
         self.slots[slot.0].generation.set(generation.number());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space(number: u64) -> SpaceId {
+        SpaceId::from_number(number).unwrap()
+    }
+
+    /// Chooses a slot for a space, as a switch does; says which and whether it held the space.
+    fn switch_to(slots: &Slots, number: u64, tags: usize) -> (u64, bool) {
+        let (slot, held) = slots.choose(space(number), tags);
+        slots.assign(slot, space(number), Generation::ZERO);
+        (slot.number(), held)
+    }
+
+    #[test]
+    fn one_tag_holds_nothing() {
+        let slots = Slots::new();
+        assert_eq!(switch_to(&slots, 1, 1), (0, false));
+        assert_eq!(switch_to(&slots, 1, 1), (0, false));
+        assert_eq!(switch_to(&slots, 2, 0), (0, false));
+    }
+
+    #[test]
+    fn slots_are_found_again_and_given_away_in_turn() {
+        let slots = Slots::new();
+        assert_eq!(switch_to(&slots, 1, 2), (0, false));
+        assert_eq!(switch_to(&slots, 2, 2), (1, false));
+        assert_eq!(switch_to(&slots, 1, 2), (0, true));
+        assert_eq!(switch_to(&slots, 3, 2), (0, false));
+        assert_eq!(switch_to(&slots, 1, 2), (1, false));
+        assert_eq!(switch_to(&slots, 3, 2), (0, true));
+    }
+
+    #[test]
+    fn no_more_tags_are_used_than_there_are_slots() {
+        let slots = Slots::new();
+        for number in 1..=100 {
+            let (slot, held) = switch_to(&slots, number, 4096);
+            assert!(slot < SLOTS as u64 && !held);
+        }
+    }
+
+    #[test]
+    fn no_slot_has_the_tag_of_the_kernel_root() {
+        assert!((0..SLOTS as u64).all(|slot| SlotIndex::from_number(slot).tag() != Tag::KERNEL));
+    }
+}

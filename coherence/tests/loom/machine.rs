@@ -14,21 +14,21 @@ use std::sync::{Arc, Mutex};
 use coherence::{Coherence, CpuId, CpuSet, Fault, Mode, Platform, Space, Switches, Tag};
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
-pub const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 
 /// The words by which a test knows that the oracle spoke, and not some other panic.
-pub const STALE: &str = "stale translation";
+pub(crate) const STALE: &str = "stale translation";
 
 /// The page table of one space: an upper entry that points to one table of two entries. Frame 0 means "not present".
-pub struct Tables {
-    pub upper: AtomicBool,
-    pub entries: [AtomicU64; 2],
+pub(crate) struct Tables {
+    pub(crate) upper: AtomicBool,
+    pub(crate) entries: [AtomicU64; 2],
     freed: AtomicBool,
 }
 
 impl Tables {
     /// The table's page gets a new owner.
-    pub fn free(&self) {
+    pub(crate) fn free(&self) {
         self.freed.store(true, Relaxed);
     }
 }
@@ -48,20 +48,20 @@ struct SimulatedCpu {
     loaded: Mutex<Option<Arc<Space>>>,
 }
 
-pub struct Hardware {
+pub(crate) struct Hardware {
     cpus: Vec<SimulatedCpu>,
     tags: usize,
     speculates: bool,
     /// By root: two spaces, the first of which maps its pages to frames 1 and 2.
-    pub tables: [Tables; 2],
+    pub(crate) tables: [Tables; 2],
     freed_frames: [AtomicBool; 3],
     /// At most one thread plays the idle CPUs at a time.
     idle_loop: loom::sync::Mutex<()>,
 }
 
-pub struct World {
-    pub coherence: Coherence<Hardware>,
-    pub spaces: [Arc<Space>; 2],
+pub(crate) struct World {
+    pub(crate) coherence: Coherence<Hardware>,
+    pub(crate) spaces: [Arc<Space>; 2],
 }
 
 // loom runs all its threads on one thread of the host, so only its own thread-locals tell them apart.
@@ -80,15 +80,15 @@ fn current() -> (Arc<World>, usize) {
 
 /// What is different from one scenario to the next.
 #[derive(Clone, Copy)]
-pub struct Setting {
-    pub cpus: usize,
-    pub tags: usize,
-    pub speculates: bool,
-    pub fault: Option<Fault>,
+pub(crate) struct Setting {
+    pub(crate) cpus: usize,
+    pub(crate) tags: usize,
+    pub(crate) speculates: bool,
+    pub(crate) fault: Option<Fault>,
 }
 
 impl World {
-    pub fn new(setting: Setting) -> Arc<Self> {
+    pub(crate) fn new(setting: Setting) -> Arc<Self> {
         let cpu = || SimulatedCpu {
             pending: AtomicBool::new(false),
             idle: AtomicBool::new(false),
@@ -113,16 +113,16 @@ impl World {
         Arc::new(World { coherence, spaces })
     }
 
-    pub fn hardware(&self) -> &Hardware {
+    pub(crate) fn hardware(&self) -> &Hardware {
         self.coherence.platform()
     }
 
-    pub fn tables(&self) -> &Tables {
+    pub(crate) fn tables(&self) -> &Tables {
         &self.hardware().tables[0]
     }
 
     /// Runs a part of a CPU's script on the calling thread.
-    pub fn on<R>(self: &Arc<Self>, cpu: usize, script: impl FnOnce(&Self) -> R) -> R {
+    pub(crate) fn on<R>(self: &Arc<Self>, cpu: usize, script: impl FnOnce(&Self) -> R) -> R {
         let before = CURRENT.with(|current| current.replace(Some((self.clone(), cpu))));
         let result = script(self);
         CURRENT.with(|current| current.replace(before));
@@ -130,7 +130,7 @@ impl World {
     }
 
     /// A thread that runs a CPU's script, and then idles.
-    pub fn spawn(
+    pub(crate) fn spawn(
         self: &Arc<Self>,
         cpu: usize,
         script: impl FnOnce(&Self) + 'static,
@@ -146,14 +146,14 @@ impl World {
         &self.hardware().cpus[current().1]
     }
 
-    pub fn activate(&self, space: usize) {
+    pub(crate) fn activate(&self, space: usize) {
         let leaving = self.me().loaded.lock().unwrap().clone();
         self.hardware()
             .without_interrupts(|| self.coherence.activate(leaving.as_deref(), &self.spaces[space]));
         *self.me().loaded.lock().unwrap() = Some(self.spaces[space].clone());
     }
 
-    pub fn go_lazy(&self) {
+    pub(crate) fn go_lazy(&self) {
         let loaded = self
             .me()
             .loaded
@@ -165,7 +165,7 @@ impl World {
             .without_interrupts(|| self.coherence.go_lazy(&loaded));
     }
 
-    pub fn leave(&self) {
+    pub(crate) fn leave(&self) {
         let loaded = self
             .me()
             .loaded
@@ -178,7 +178,7 @@ impl World {
     }
 
     /// User code touches a page of space 0. Afterwards an interrupt may come.
-    pub fn touch(&self, page: usize) {
+    pub(crate) fn touch(&self, page: usize) {
         if let Some(frame) = self.find(page) {
             let freed = self.hardware().freed_frames[frame as usize].load(Relaxed);
             assert!(!freed, "{STALE}: CPU {} used a freed frame", current().1);
@@ -187,23 +187,23 @@ impl World {
     }
 
     /// The frame that user code would use for a page of space 0 now.
-    pub fn find(&self, page: usize) -> Option<u64> {
+    pub(crate) fn find(&self, page: usize) -> Option<u64> {
         self.hardware().walk(current().1, page)
     }
 
     /// Hardware walks on its own, as it may at any moment with the root that is loaded. Afterwards an interrupt may come.
-    pub fn speculate(&self) {
+    pub(crate) fn speculate(&self) {
         self.hardware().speculate();
         self.window();
     }
 
     /// A moment at which an interrupt may come.
-    pub fn window(&self) {
+    pub(crate) fn window(&self) {
         self.take_interrupt(current().1, Mode::User);
     }
 
     /// The frame gets a new owner.
-    pub fn free_frame(&self, frame: usize) {
+    pub(crate) fn free_frame(&self, frame: usize) {
         self.hardware().freed_frames[frame].store(true, Relaxed);
     }
 

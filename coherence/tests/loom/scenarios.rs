@@ -47,7 +47,7 @@ fn caches_page_0(world: &Arc<World>) {
 }
 
 /// CPU 1 comes back from borrowing the space while a page is taken away.
-pub const COMING_BACK: Scenario = Scenario {
+pub(crate) const COMING_BACK: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         world.on(1, World::go_lazy);
@@ -69,7 +69,7 @@ pub const COMING_BACK: Scenario = Scenario {
 };
 
 /// CPU 1 switches to the space, of which a tag slot still holds the page, while that is taken away.
-pub const ENTERING: Scenario = Scenario {
+pub(crate) const ENTERING: Scenario = Scenario {
     tags: 2,
     script: |world| {
         caches_page_0(world);
@@ -91,7 +91,7 @@ pub const ENTERING: Scenario = Scenario {
 };
 
 /// CPU 1 goes lazy while a page is taken away, and is told, or finds out when it comes back.
-pub const LAZY_AND_BACK: Scenario = Scenario {
+pub(crate) const LAZY_AND_BACK: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         let cpu = world.spawn(1, |world| {
@@ -112,7 +112,7 @@ pub const LAZY_AND_BACK: Scenario = Scenario {
 };
 
 /// CPU 1 goes lazy, and its walker goes on, while the table is freed.
-pub const GOING_LAZY_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
+pub(crate) const GOING_LAZY_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
     speculates: true,
     script: |world| {
         caches_page_0(world);
@@ -134,7 +134,7 @@ pub const GOING_LAZY_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
 };
 
 /// CPU 1 comes back from borrowing the space while the table is freed.
-pub const COMING_BACK_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
+pub(crate) const COMING_BACK_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
     speculates: true,
     script: |world| {
         caches_page_0(world);
@@ -156,7 +156,7 @@ pub const COMING_BACK_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
 };
 
 /// CPU 1 switches to another space while the table is freed.
-pub const SWITCHING_AWAY_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
+pub(crate) const SWITCHING_AWAY_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
     speculates: true,
     script: |world| {
         caches_page_0(world);
@@ -172,7 +172,7 @@ pub const SWITCHING_AWAY_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
 };
 
 /// CPU 1 borrows the space, and leaves it for the kernel root, while the table is freed.
-pub const LEAVING_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
+pub(crate) const LEAVING_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
     speculates: true,
     script: |world| {
         caches_page_0(world);
@@ -189,7 +189,7 @@ pub const LEAVING_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
 };
 
 /// Both CPUs have both pages cached. Each takes one away and waits for the other.
-pub const TWO_INITIATORS: Scenario = Scenario {
+pub(crate) const TWO_INITIATORS: Scenario = Scenario {
     script: |world| {
         for cpu in 0..2 {
             world.on(cpu, |world| {
@@ -213,7 +213,7 @@ pub const TWO_INITIATORS: Scenario = Scenario {
 };
 
 /// Two CPUs take pages away while a third comes back from borrowing the space.
-pub const TWO_INITIATORS_AND_ONE_COMING_BACK: Scenario = Scenario {
+pub(crate) const TWO_INITIATORS_AND_ONE_COMING_BACK: Scenario = Scenario {
     cpus: 3,
     // Two waiting loops beside a third thread: with 3 preemptions they take turns until loom gives up.
     preemptions: Some(2),
@@ -258,7 +258,7 @@ const ABSENT: Translation = Translation {
 };
 
 /// Two operations drop the same page. Whichever finds it gone already may not say "gone" while its CPU holds it.
-pub const NESTED_GATHERS: Scenario = Scenario {
+pub(crate) const NESTED_GATHERS: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         let lock = Arc::new(loom::sync::Mutex::new(()));

@@ -1,0 +1,199 @@
+//! A machine without concurrency: an interrupt runs the target's handler at once, on the caller's thread.
+//!
+//! Only such a machine gives exact counts of everything. It logs what each CPU executes.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use coherence::{Cause, Coherence, CpuId, CpuSet, Flush, Mode, Platform, Row, Space, Switches, Tag};
+
+pub(crate) const PAGE: u64 = 4096;
+
+/// What a CPU's translation caches were told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Did {
+    Page(u64),
+    All,
+    Load { root: u64, keep: bool },
+    LoadKernel,
+}
+
+#[derive(Default)]
+pub(crate) struct Hardware {
+    machine: OnceLock<Weak<Machine>>,
+    tags: usize,
+    current: AtomicUsize,
+    interrupts_off: AtomicBool,
+    log: Mutex<Vec<(usize, Did)>>,
+}
+
+pub(crate) struct Machine {
+    pub(crate) coherence: Coherence<Hardware>,
+    loaded: Vec<Mutex<Option<Arc<Space>>>>,
+    modes: Vec<Mutex<Mode>>,
+}
+
+impl Machine {
+    pub(crate) fn new(tags: usize, switches: Switches) -> Arc<Self> {
+        let cpus = 0..8;
+        let machine = Arc::new(Machine {
+            coherence: Coherence::new(
+                Hardware {
+                    tags,
+                    ..Hardware::default()
+                },
+                switches,
+            ),
+            loaded: cpus.clone().map(|_| Mutex::default()).collect(),
+            modes: cpus.map(|_| Mutex::new(Mode::User)).collect(),
+        });
+        machine
+            .hardware()
+            .machine
+            .set(Arc::downgrade(&machine))
+            .expect("it is new");
+        machine
+    }
+
+    fn hardware(&self) -> &Hardware {
+        self.coherence.platform()
+    }
+
+    pub(crate) fn space(&self, root: u64) -> Arc<Space> {
+        Arc::new(self.coherence.new_space(root))
+    }
+
+    /// Runs something as that CPU.
+    pub(crate) fn on<R>(&self, cpu: usize, work: impl FnOnce() -> R) -> R {
+        let before = self.hardware().current.swap(cpu, Relaxed);
+        let result = work();
+        self.hardware().current.store(before, Relaxed);
+        result
+    }
+
+    fn switch(&self, cpu: usize, mode: Mode, work: impl FnOnce(&mut Option<Arc<Space>>)) {
+        *self.modes[cpu].lock().unwrap() = mode;
+        let mut loaded = self.loaded[cpu].lock().unwrap();
+        self.on(cpu, || self.hardware().without_interrupts(|| work(&mut loaded)));
+    }
+
+    /// A thread of the space runs in user mode on the CPU.
+    pub(crate) fn run(&self, cpu: usize, space: &Arc<Space>) {
+        self.switch(cpu, Mode::User, |loaded| {
+            self.coherence.activate(loaded.as_deref(), space);
+            *loaded = Some(space.clone());
+        });
+    }
+
+    /// A mistake of a kernel: on CPU 0, it does not say what the CPU leaves.
+    pub(crate) fn activate_forgetting(&self, space: &Arc<Space>) {
+        self.hardware()
+            .without_interrupts(|| self.coherence.activate(None, space));
+    }
+
+    /// The CPU has nothing to do.
+    pub(crate) fn idle(&self, cpu: usize) {
+        self.switch(cpu, Mode::Idle, |loaded| {
+            if let Some(loaded) = loaded {
+                self.coherence.go_lazy(loaded);
+            }
+        });
+    }
+
+    pub(crate) fn leave(&self, cpu: usize) {
+        self.switch(cpu, Mode::Idle, |loaded| {
+            if let Some(loaded) = loaded.take() {
+                self.coherence.leave(&loaded);
+            }
+        });
+    }
+
+    /// A kernel path on the CPU asks for a flush; returns its generation.
+    pub(crate) fn flush(&self, cpu: usize, space: &Space, flush: Flush) -> u64 {
+        let flushed = self.on(cpu, || self.coherence.flush(space, flush, Cause::Munmap));
+        flushed.generation().number()
+    }
+
+    /// What the CPUs did since the last call.
+    pub(crate) fn log(&self) -> Vec<(usize, Did)> {
+        std::mem::take(&mut self.hardware().log.lock().unwrap())
+    }
+
+    pub(crate) fn total(&self, row: Row) -> u64 {
+        self.coherence.ledger().total(row)
+    }
+
+    /// How many interrupts were sent so far, for whatever cause.
+    pub(crate) fn sent(&self) -> u64 {
+        self.coherence.ledger().group("sent")
+    }
+}
+
+impl Hardware {
+    fn deliver(&self, targets: &CpuSet) {
+        let machine = self
+            .machine
+            .get()
+            .and_then(Weak::upgrade)
+            .expect("it is still there");
+        for target in targets {
+            let loaded = machine.loaded[target.index()].lock().unwrap().clone();
+            let mode = *machine.modes[target.index()].lock().unwrap();
+            machine.on(target.index(), || {
+                self.without_interrupts(|| machine.coherence.handle_requests(loaded.as_deref(), mode));
+            });
+        }
+    }
+
+    fn note(&self, did: Did) {
+        self.log.lock().unwrap().push((self.current.load(Relaxed), did));
+    }
+}
+
+// SAFETY: there are no translations here that anyone could use.
+unsafe impl Platform for Hardware {
+    fn current_cpu(&self) -> CpuId {
+        CpuId::new(self.current.load(Relaxed)).expect("the machine is small")
+    }
+
+    fn interrupt(&self, targets: &CpuSet) {
+        assert!(!targets.contains(self.current_cpu()), "a CPU interrupts itself");
+        self.deliver(targets);
+    }
+
+    fn interrupts_enabled(&self) -> bool {
+        !self.interrupts_off.load(Relaxed)
+    }
+
+    fn without_interrupts<R>(&self, work: impl FnOnce() -> R) -> R {
+        let before = self.interrupts_off.swap(true, Relaxed);
+        let result = catch_unwind(AssertUnwindSafe(work));
+        self.interrupts_off.store(before, Relaxed);
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    fn tags(&self) -> usize {
+        self.tags
+    }
+
+    fn invalidate_page(&self, address: u64) {
+        self.note(Did::Page(address));
+    }
+
+    fn invalidate_all(&self) {
+        self.note(Did::All);
+    }
+
+    fn load_root(&self, root: u64, _: Tag, keep: bool) {
+        self.note(Did::Load { root, keep });
+    }
+
+    fn load_kernel_root(&self) {
+        self.note(Did::LoadKernel);
+    }
+
+    fn relax(&self) {
+        panic!("every interrupt has been handled when `interrupt` returns, so there is nothing to wait for");
+    }
+}
