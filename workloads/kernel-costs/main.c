@@ -190,6 +190,8 @@ static void thread_lives(void)
 
 int main(void)
 {
+	/* The emulator starts the counter at zero: in the first program after boot this is the time from power-on to here. */
+	printf("ticks_since_power_on=%llu\n", (unsigned long long)ticks());
 	int cpus[1];
 	check(allowed_cpus(cpus, 1) == 1);
 	bind_to(cpus[0]);
