@@ -52,7 +52,11 @@ struct line {
 	long stale_next; /* touches that saw an even older one */
 } __attribute__((aligned(64)));
 
-static struct line prepared, changed, touched[MOST_READERS], accessed[MOST_READERS];
+/* In shared memory, for a page of the program's own would be copied in the forking cases, and the copy might not be seen: the hand-over
+ * must not depend on what is tested. */
+static struct board {
+	struct line prepared, changed, touched[MOST_READERS], accessed[MOST_READERS];
+} *board;
 static int readers;
 
 static void say(struct line *line, long value)
@@ -74,6 +78,7 @@ static void wait_for_all(struct line *lines, long value)
 
 /* ---- the cases ---- */
 
+static long iterations;
 static volatile long *page, *other_page; /* where the tested page lies, and where mremap moves it */
 static volatile long *batch;		 /* the pages of a forking case */
 static int child_says[2], child_hears[2];
@@ -190,25 +195,28 @@ static void fork_child(long iteration)
 	check(child >= 0);
 	if (child == 0) {
 		char byte;
-		/* The child looks at each page when told to, and answers whether it still is as it was at the fork. */
-		for (long seen = iteration;; seen++) {
-			if (read(child_hears[0], &byte, 1) != 1 || byte == 'e')
-				_exit(0);
-			volatile long *mine = batch_page(seen);
-			byte = 's';
-			for (int reader = 0; reader < readers; reader++)
-				if (mine[reader] != seen)
-					byte = 'c';
-			if (write(child_says[1], &byte, 1) != 1)
+		/* The child looks at the batch when told to, and answers how many of the readers' words are not as at the fork. */
+		while (read(child_hears[0], &byte, 1) == 1 && byte != 'e') {
+			int different = 0;
+			for (long i = iteration; i < iteration + BATCH; i++)
+				for (int reader = 0; reader < readers; reader++)
+					different += batch_page(i)[reader] != i;
+			if (write(child_says[1], &different, sizeof different) != sizeof different)
 				_exit(1);
 		}
+		_exit(0);
 	}
+}
+
+static int starts_batch(long iteration)
+{
+	return (iteration - 1) % BATCH == 0;
 }
 
 /* Copy-on-write by the changer: the readers must see its new page. */
 static void prepare_shared_copy(long iteration)
 {
-	if ((iteration - 1) % BATCH != 0)
+	if (!starts_batch(iteration))
 		return;
 	end_child();
 	for (long i = iteration; i < iteration + BATCH; i++)
@@ -219,27 +227,42 @@ static int touch_batch(int reader, long iteration) { (void)reader; return load(b
 static void change_by_store(long iteration) { *batch_page(iteration) = -iteration; }
 static int access_new_copy(int reader, long iteration) { (void)reader; return load(batch_page(iteration)) == -iteration; }
 
-/* fork: what the readers store afterwards must not reach the child. They have stored before, so that their entry is dirty. Each
- * iteration forks, for the entry must be write-protected between a reader's touch and its store. */
+/* fork: what the readers store afterwards must not reach the child. One fork serves a batch: before it, each reader has stored into
+ * every page, so that it holds dirty writable entries; after it, each iteration stores into one of them; at the end the child looks. */
 static void prepare_for_fork(long iteration)
 {
-	for (int reader = 0; reader < readers; reader++)
-		batch_page(iteration)[reader] = iteration;
+	if (!starts_batch(iteration))
+		return;
+	for (long i = iteration; i < iteration + BATCH; i++)
+		for (int reader = 0; reader < readers; reader++)
+			batch_page(i)[reader] = 0;
 }
-static int touch_batch_by_store(int reader, long iteration) { return store(batch_page(iteration) + reader, iteration) == 0; }
-static void change_fork(long iteration) { fork_child(iteration); }
+static int touch_batch_by_store(int reader, long iteration)
+{
+	int good = 1;
+	if (starts_batch(iteration))
+		for (long i = iteration; i < iteration + BATCH; i++)
+			good &= store(batch_page(i) + reader, i) == 0;
+	return good;
+}
+static void change_fork(long iteration)
+{
+	if (starts_batch(iteration))
+		fork_child(iteration);
+}
 static int access_by_store(int reader, long iteration)
 {
 	volatile long *mine = batch_page(iteration) + reader;
-	return store(mine, -iteration) == 0 && load(mine) == -iteration;
+	return load(mine) == iteration && store(mine, -iteration) == 0 && load(mine) == -iteration;
 }
 static long child_saw_change;
 static void after_fork(long iteration)
 {
-	char byte;
-	(void)iteration;
-	check(write(child_hears[1], "l", 1) == 1 && read(child_says[0], &byte, 1) == 1);
-	child_saw_change += byte != 's';
+	int different;
+	if (iteration % BATCH != 0 && iteration != iterations)
+		return;
+	check(write(child_hears[1], "l", 1) == 1 && read(child_says[0], &different, sizeof different) == sizeof different);
+	child_saw_change += different;
 	end_child();
 }
 
@@ -264,7 +287,6 @@ static const struct litmus {
 };
 
 static const struct litmus *litmus;
-static long iterations;
 static int cpus[MOST_READERS + 1];
 
 static void *read_always(void *argument)
@@ -272,14 +294,14 @@ static void *read_always(void *argument)
 	int self = (int)(long)argument;
 	bind_to(cpus[self + 1]);
 	for (long iteration = 1; iteration <= iterations; iteration++) {
-		wait_for(&prepared, iteration);
+		wait_for(&board->prepared, iteration);
 		if (!litmus->touch(self, iteration))
-			touched[self].stale_next++;
-		say(&touched[self], iteration);
-		wait_for(&changed, iteration);
+			board->touched[self].stale_next++;
+		say(&board->touched[self], iteration);
+		wait_for(&board->changed, iteration);
 		if (!litmus->access(self, iteration))
-			accessed[self].stale++;
-		say(&accessed[self], iteration);
+			board->accessed[self].stale++;
+		say(&board->accessed[self], iteration);
 	}
 	return NULL;
 }
@@ -288,11 +310,11 @@ static void change_always(void)
 {
 	for (long iteration = 1; iteration <= iterations; iteration++) {
 		litmus->prepare(iteration);
-		say(&prepared, iteration);
-		wait_for_all(touched, iteration);
+		say(&board->prepared, iteration);
+		wait_for_all(board->touched, iteration);
 		litmus->change(iteration);
-		say(&changed, iteration);
-		wait_for_all(accessed, iteration);
+		say(&board->changed, iteration);
+		wait_for_all(board->accessed, iteration);
 		if (litmus->after)
 			litmus->after(iteration);
 	}
@@ -323,6 +345,8 @@ int main(int argc, char **argv)
 	}
 	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
 	check(sigaction(SIGSEGV, &action, NULL) == 0);
+	board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	check(board != MAP_FAILED);
 	litmus->place();
 	bind_to(cpus[0]);
 	pthread_t threads[MOST_READERS];
@@ -332,8 +356,8 @@ int main(int argc, char **argv)
 	long stale = child_saw_change, stale_touches = 0;
 	for (int i = 0; i < readers; i++) {
 		check(pthread_join(threads[i], NULL) == 0);
-		stale += accessed[i].stale;
-		stale_touches += touched[i].stale_next;
+		stale += board->accessed[i].stale;
+		stale_touches += board->touched[i].stale_next;
 	}
 	printf("case=%s readers=%d iterations=%ld stale=%ld stale_touches=%ld\n", litmus->name, readers, iterations, stale,
 	       stale_touches);
