@@ -93,7 +93,7 @@ fn unpack_one(record: &Record, linked: &mut BTreeMap<u32, Arc<Entry>>) -> Result
         Some(slash) => directories(root(), &record.name[..slash], &ROOT)?,
         None => root().clone(),
     };
-    let place = walk().from(parent).follow_last(false).place(last_name(record.name))?;
+    let place = walk().from(parent).for_change().place(last_name(record.name))?;
     if type_bits == abi::S_IFREG
         && record.links > 1
         && let Some(first) = linked.get(&record.number)
@@ -122,7 +122,7 @@ fn unpack_one(record: &Record, linked: &mut BTreeMap<u32, Arc<Entry>>) -> Result
     if place.entry.is_some() {
         tree::unlink(&place, &Caller::root())?;
     }
-    let place = walk().from(place.parent).follow_last(false).place(last_name(record.name))?;
+    let place = walk().from(place.parent).for_change().place(last_name(record.name))?;
     let entry = tree::create(&place, content, record.mode, &Caller::root())?;
     set_attributes(entry.inode(), record)?;
     if let Some(earlier) = linked.insert(record.number, entry.clone())
@@ -138,7 +138,7 @@ fn unpack_one(record: &Record, linked: &mut BTreeMap<u32, Arc<Entry>>) -> Result
 fn relink(earlier: &Arc<Entry>, entry: &Arc<Entry>) -> Result<(), Errno> {
     let parent = earlier.parent().ok_or(Errno::ENOENT)?;
     let name = earlier.name();
-    let find = || walk().from(parent.clone()).follow_last(false).place(&name);
+    let find = || walk().from(parent.clone()).for_change().place(&name);
     tree::unlink(&find()?, &Caller::root())?;
     tree::link(entry, &find()?, &Caller::root())
 }

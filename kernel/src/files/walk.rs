@@ -21,7 +21,18 @@ pub(crate) struct Walk {
     root: Arc<Entry>,
     start: Arc<Entry>,
     caller: Caller,
-    follow_last: bool,
+    at_last: AtLast,
+}
+
+/// What a walk does about the last name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AtLast {
+    /// Follows it if it is a link.
+    Follow,
+    /// Follows it only if a slash stands behind it.
+    Stop,
+    /// Looks it up and leaves the rest to the caller, who is going to make or remove it.
+    Look,
 }
 
 /// The last name of a path.
@@ -53,7 +64,7 @@ impl Place {
 impl Walk {
     /// Starts at the working directory.
     pub(crate) fn new(context: &Context, caller: Caller) -> Self {
-        Self { root: context.root(), start: context.working(), caller, follow_last: true }
+        Self { root: context.root(), start: context.working(), caller, at_last: AtLast::Follow }
     }
 
     /// Starts relative paths at `start` instead.
@@ -63,7 +74,12 @@ impl Walk {
 
     /// Stops at a symbolic link in the last place instead of following it.
     pub(crate) fn follow_last(self, follow_last: bool) -> Self {
-        Self { follow_last, ..self }
+        Self { at_last: if follow_last { AtLast::Follow } else { AtLast::Stop }, ..self }
+    }
+
+    /// For calls that change names: whatever has the last name is meant itself, even with a slash behind it.
+    pub(crate) fn for_change(self) -> Self {
+        Self { at_last: AtLast::Look, ..self }
     }
 
     /// Checks permissions as `caller` instead.
@@ -102,7 +118,7 @@ impl Walk {
             let (last, found) = self.step(&current, name)?;
             if let Some(entry) = &found
                 && entry.inode().is_symlink()
-                && (!is_last || self.follow_last || slash)
+                && (!is_last || self.follows_last(slash))
             {
                 links += 1;
                 if links > MOST_LINKS {
@@ -120,7 +136,7 @@ impl Walk {
                         continue;
                     }
                     Target::Entry(target) if is_last => {
-                        return Self::end(Place { parent: current, last, entry: Some(target), slash });
+                        return self.end(Place { parent: current, last, entry: Some(target), slash });
                     }
                     Target::Entry(target) => {
                         current = target;
@@ -129,15 +145,24 @@ impl Walk {
                 }
             }
             if is_last {
-                return Self::end(Place { parent: current, last, entry: found, slash });
+                return self.end(Place { parent: current, last, entry: found, slash });
             }
             current = found.ok_or(Errno::ENOENT)?;
         }
     }
 
-    fn end(place: Place) -> Result<Place, Errno> {
+    fn follows_last(&self, slash: bool) -> bool {
+        match self.at_last {
+            AtLast::Follow => true,
+            AtLast::Stop => slash,
+            AtLast::Look => false,
+        }
+    }
+
+    fn end(&self, place: Place) -> Result<Place, Errno> {
         if let Some(entry) = &place.entry
             && place.slash
+            && self.at_last != AtLast::Look
         {
             entry.inode().directory()?;
         }

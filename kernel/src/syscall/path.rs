@@ -69,10 +69,10 @@ pub(crate) fn walk_at(descriptor: u64, path: &[u8]) -> Result<Walk, Errno> {
     Ok(walk.from(start.entry().clone()))
 }
 
-/// Where the path at `address` leads, up to its last name.
+/// Where a name is to be made or removed: the place of the last name of the path at `address`.
 pub(crate) fn place_at(descriptor: u64, address: u64) -> Result<Place, Errno> {
     let path = read_path(address)?;
-    walk_at(descriptor, &path)?.follow_last(false).place(&path)
+    walk_at(descriptor, &path)?.for_change().place(&path)
 }
 
 /// What the path at `address` names. With AT_EMPTY_PATH in `flags` an empty path means `descriptor` itself; with

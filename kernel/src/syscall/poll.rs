@@ -145,7 +145,8 @@ fn select_files(count: u64, addresses: [u64; 3], deadline: Option<u64>) -> Resul
         return Err(Errno::EINVAL);
     }
     let table = table()?;
-    let count = (count as usize).min(table.size());
+    // No descriptor can be above the limit.
+    let count = (count as usize).min(descriptor_limit());
     let words = count.div_ceil(64);
     let mut sets = [None, None, None];
     for (set, address) in sets.iter_mut().zip(addresses) {

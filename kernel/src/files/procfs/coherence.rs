@@ -11,10 +11,10 @@ use core::fmt::Write;
 /// `/proc/interrupts`, in Linux's layout.
 pub(crate) fn interrupts() -> Vec<u8> {
     let cpus = 0..cpu::count();
-    let mut text = String::from("    ");
+    let mut text = String::from("           ");
     for cpu in cpus.clone() {
         // Writing into a string cannot fail, here and below.
-        let _ = write!(text, "       CPU{cpu:<4}");
+        let _ = write!(text, "CPU{cpu:<8}");
     }
     text.push('\n');
     for kind in Kind::ALL {
