@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use crate::arch::layout::{KERNEL_BASE, STACKS};
 use crate::arch::{TrapFrame, apic, registers};
 use crate::console::write_log_unlocked;
+use crate::task::name_of_current;
 use crate::{cpu, power};
 
 /// The CPU that panicked first, plus 1; 0 while all is well.
@@ -39,7 +40,7 @@ fn stop_others() {
 /// Reports an exception that the kernel cannot answer, with the registers at that moment, and ends the machine.
 pub(crate) fn oops(frame: &TrapFrame, what: core::fmt::Arguments<'_>) -> ! {
     stop_others();
-    write_log_unlocked(format_args!("kernel panic on CPU {}: {what}\n", cpu::index()));
+    write_log_unlocked(format_args!("kernel panic on CPU {} ({} task): {what}\n", cpu::index(), name_of_current()));
     let registers = [
         [("rip", frame.rip), ("rsp", frame.rsp), ("rflags", frame.rflags)],
         [("rax", frame.rax), ("rbx", frame.rbx), ("rcx", frame.rcx)],
@@ -87,7 +88,7 @@ fn panic(information: &PanicInfo<'_>) -> ! {
     // SAFETY: reads a register.
     unsafe { asm!("mov {}, rbp", out(reg) frame, options(nomem, nostack, preserves_flags)) }
     stop_others();
-    write_log_unlocked(format_args!("kernel panic on CPU {}: {information}\n", cpu::index()));
+    write_log_unlocked(format_args!("kernel panic on CPU {} ({} task): {information}\n", cpu::index(), name_of_current()));
     backtrace(frame);
     power::exit(power::PANIC)
 }

@@ -14,5 +14,5 @@ pub(crate) mod switch;
 pub(crate) mod trap_frame;
 
 pub(crate) use floating_point::FpuState;
-pub(crate) use layout::{DIRECT_MAP, PAGE_BYTES, USER_END, direct};
+pub(crate) use layout::USER_END;
 pub(crate) use trap_frame::TrapFrame;

@@ -7,7 +7,6 @@ use core::arch::x86_64::{__cpuid_count, CpuidResult, _rdtsc};
 /// Model-specific registers the kernel uses.
 pub(crate) mod msr {
     pub(crate) const APIC_BASE: u32 = 0x1b;
-    pub(crate) const EFER: u32 = 0xc000_0080;
     pub(crate) const STAR: u32 = 0xc000_0081;
     pub(crate) const LSTAR: u32 = 0xc000_0082;
     pub(crate) const SYSCALL_MASK: u32 = 0xc000_0084;

@@ -57,16 +57,6 @@ impl TrapFrame {
         self.cs & 3 == 3
     }
 
-    /// Whether a system call (not an interrupt or exception) built this frame.
-    pub(crate) fn is_system_call(&self) -> bool {
-        self.vector == SYSTEM_CALL
-    }
-
-    /// Number of the system call that built this frame (meaningless for others).
-    pub(crate) fn system_call_number(&self) -> u64 {
-        self.error
-    }
-
     /// The six arguments of the system call that built this frame.
     pub(crate) fn arguments(&self) -> [u64; 6] {
         [self.rdi, self.rsi, self.rdx, self.r10, self.r8, self.r9]

@@ -18,7 +18,7 @@ use crate::arch::{apic, descriptor, entry as kernel_entry, io_apic};
 use crate::sync::Once;
 use crate::{console, cpu, files, frames, interrupt, process, self_check, task, time};
 
-pub(crate) use command_line::{CommandLine, command_line};
+pub(crate) use command_line::command_line;
 pub(crate) use start_info::FreeRanges;
 
 /// The archive that the loader put into memory.

@@ -6,8 +6,6 @@
 pub(crate) mod input;
 mod log_channel;
 
-use core::fmt;
-
 use protocol::port as host;
 
 use crate::arch::port;
@@ -46,14 +44,4 @@ static WRITING: SpinLock<()> = SpinLock::new(());
 pub(crate) fn write(channel: Channel, bytes: &[u8]) {
     let _writing = WRITING.lock();
     port::write_bytes(channel.port(), bytes);
-}
-
-/// A channel as a formatter's target. Pieces of one message may mix with another task's.
-pub(crate) struct Writer(pub(crate) Channel);
-
-impl fmt::Write for Writer {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        write(self.0, text.as_bytes());
-        Ok(())
-    }
 }

@@ -10,7 +10,6 @@ pub(crate) struct CpuSet(u64);
 
 impl CpuSet {
     pub(crate) const ALL: Self = Self(u64::MAX);
-    pub(crate) const EMPTY: Self = Self(0);
 
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self(bits)

@@ -2,7 +2,7 @@
 //!
 //! - `SpinLock`: short critical sections of task code. Interrupts stay as they are; interrupt handlers never take one.
 //! - `InterruptLock`: data that interrupt handlers use too; interrupts are off while it is held. Release in reverse order.
-//! - `Mutex`, `RwLock`: sleep while they wait. Never with another lock's spin guard held, never in an interrupt handler.
+//! - `Mutex`, `RawRwLock`: sleep while they wait. Never with another lock's spin guard held, never in an interrupt handler.
 //! - `WaitQueue`: sleep until a condition holds.
 //! - `Once`: set once, read often.
 //!
@@ -17,11 +17,11 @@ mod spin_lock;
 mod wait_queue;
 
 pub(crate) use interrupt_lock::{InterruptLock, RawInterruptLock};
-pub(crate) use mutex::{Mutex, MutexGuard, RawMutex};
+pub(crate) use mutex::Mutex;
 pub(crate) use once::Once;
-pub(crate) use rw_lock::{RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub(crate) use rw_lock::RawRwLock;
 pub(crate) use spin_lock::{RawSpinLock, SpinLock, SpinLockGuard};
-pub(crate) use wait_queue::{Registration, WaitQueue, Wake};
+pub(crate) use wait_queue::{WaitQueue, Wake};
 
 /// One turn of a waiting loop.
 pub(crate) fn relax() {

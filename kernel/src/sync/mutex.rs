@@ -43,5 +43,3 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
 /// Sleeping lock around a value.
 pub(crate) type Mutex<T> = lock_api::Mutex<RawMutex, T>;
-/// Access to a `Mutex`'s value.
-pub(crate) type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;

@@ -80,10 +80,3 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
         self.wake_next(left);
     }
 }
-
-/// Sleeping readers-writer lock around a value.
-pub(crate) type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
-/// Shared access.
-pub(crate) type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
-/// Exclusive access.
-pub(crate) type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;

@@ -119,11 +119,6 @@ impl WaitQueue {
     pub(crate) fn wake_all(&self) -> usize {
         self.wake_n(usize::MAX)
     }
-
-    /// Whether nobody waits here now.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiters.lock().list.is_empty()
-    }
 }
 
 /// A place in a queue; leaving is dropping it.

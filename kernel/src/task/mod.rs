@@ -38,7 +38,7 @@ use crate::time::{Expire, Timer};
 pub(crate) use class::Class;
 pub(crate) use loaded::{is_switching, with_loaded};
 pub(crate) use scheduler::{
-    arrived, become_idle, busy_time, exit_current, is_idle, on_reschedule, preempt_here, prepare_to_sleep, run_idle, runnable, sleep, stay_awake, tick, yield_if_needed,
+    arrived, become_idle, busy_time, exit_current, is_idle, name_of_current, on_reschedule, preempt_here, prepare_to_sleep, run_idle, runnable, sleep, stay_awake, tick, yield_if_needed,
     yield_now,
 };
 pub(crate) use stack::KernelStack;
@@ -223,16 +223,6 @@ impl Task {
         Work::from_bits_truncate(self.work.load(Ordering::SeqCst))
     }
 
-    /// A number that no other task of this boot has.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// A kernel task's name.
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
-    }
-
     /// The thread of a program that this task runs; `None` for kernel tasks.
     pub(crate) fn thread(&self) -> Option<&Arc<Thread>> {
         self.thread.as_ref()
@@ -324,15 +314,6 @@ impl Deref for Current {
 }
 
 impl Current {
-    /// Looks at or changes the registers with which the task entered the kernel from user mode.
-    ///
-    /// # Panics
-    /// If it is a kernel task.
-    pub(crate) fn with_frame<R>(&self, work: impl FnOnce(&mut TrapFrame) -> R) -> R {
-        assert!(self.user.is_some(), "a kernel task has no user registers");
-        self.stack.with_user_frame(work)
-    }
-
     /// Looks at or changes the floating-point state that user mode will see.
     ///
     /// # Panics

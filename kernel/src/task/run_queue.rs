@@ -84,11 +84,6 @@ impl RunQueue {
         self.waiting.insert(task);
     }
 
-    /// The next task to run.
-    pub(super) fn first(&self) -> Option<&Task> {
-        self.waiting.front().get()
-    }
-
     /// Takes the next task out.
     pub(super) fn pop(&mut self) -> Option<Arc<Task>> {
         let task = self.waiting.lower_bound_mut(Bound::Unbounded).remove()?;

@@ -74,6 +74,12 @@ pub(super) fn current_task<'a>() -> &'a Task {
     unsafe { &*cpu::current_task() }
 }
 
+/// What kind of task the CPU runs, for messages; works at any time, also before there are tasks.
+pub(crate) fn name_of_current() -> &'static str {
+    // SAFETY: null before the first task; a running task has a reference to itself.
+    unsafe { cpu::current_task().as_ref() }.map_or("boot", |task| task.name)
+}
+
 /// Whether a CPU runs its idle task. Exact for the running CPU, a guess for others.
 pub(crate) fn is_idle(cpu: usize) -> bool {
     if cpu == cpu::index() {

@@ -87,12 +87,6 @@ impl KernelStack {
         unsafe { switch::prepare_user(self.top, frame) }
     }
 
-    /// The frame at the top, of the task that runs on this stack.
-    pub(super) fn with_user_frame<R>(&self, work: impl FnOnce(&mut TrapFrame) -> R) -> R {
-        // SAFETY: every entry from user mode builds the frame exactly there, and a new user task starts with one. Only the
-        // running task asks, and the entry code's own reference is not used while a handler calls us.
-        work(unsafe { &mut *((self.top - FRAME_BYTES as u64) as *mut TrapFrame) })
-    }
 }
 
 impl Drop for KernelStack {

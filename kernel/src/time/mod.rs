@@ -42,11 +42,3 @@ pub(crate) fn time_stamp_hertz() -> u64 {
 pub(crate) fn mark_start() {
     START.store(time_stamp(), Ordering::Relaxed);
 }
-
-/// Busy-waits; for hardware that needs a pause during boot.
-pub(crate) fn spin_for(nanoseconds: u64) {
-    let end = now() + nanoseconds;
-    while now() < end {
-        core::hint::spin_loop();
-    }
-}
