@@ -94,10 +94,7 @@ impl<P> Coherence<P> {
     /// The caller keeps it alive as long as a CPU has it loaded, lazily too, and frees its root and tables after it.
     pub fn new_space(&self, root: u64) -> Space {
         let number = self.spaces.add(1) + 1;
-        Space::new(
-            SpaceId::from_number(number).expect("the numbers start at 1 and do not wrap"),
-            root,
-        )
+        Space::new(SpaceId::from_number(number).expect("the numbers start at 1 and do not wrap"), root)
     }
 
     /// The counters.

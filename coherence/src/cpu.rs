@@ -61,9 +61,7 @@ impl Cpu {
     ///
     /// Release: what the target did before, above all its invalidations, is done for whoever reads this with acquire.
     pub(crate) fn acknowledge(&self, target: CpuId, ticket: u64) {
-        self.acknowledgements[target.index()]
-            .0
-            .store(ticket, Ordering::Release);
+        self.acknowledgements[target.index()].0.store(ticket, Ordering::Release);
     }
 
     /// Initiator side: whether `target` has acknowledged the request of that ticket.

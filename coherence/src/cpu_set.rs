@@ -18,11 +18,7 @@ pub struct CpuId(u16);
 impl CpuId {
     /// The CPU with this number, or `None` if this build has no room for it.
     pub const fn new(number: usize) -> Option<Self> {
-        if number < MAX_CPUS {
-            Some(CpuId(number as u16))
-        } else {
-            None
-        }
+        if number < MAX_CPUS { Some(CpuId(number as u16)) } else { None }
     }
 
     /// The number, as an index.
@@ -88,10 +84,7 @@ impl CpuSet {
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut words = self.words;
-        words
-            .iter_mut()
-            .zip(other.words)
-            .for_each(|(word, other)| *word |= other);
+        words.iter_mut().zip(other.words).for_each(|(word, other)| *word |= other);
         CpuSet { words }
     }
 
@@ -99,10 +92,7 @@ impl CpuSet {
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut words = self.words;
-        words
-            .iter_mut()
-            .zip(other.words)
-            .for_each(|(word, other)| *word &= other);
+        words.iter_mut().zip(other.words).for_each(|(word, other)| *word &= other);
         CpuSet { words }
     }
 
@@ -110,10 +100,7 @@ impl CpuSet {
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         let mut words = self.words;
-        words
-            .iter_mut()
-            .zip(other.words)
-            .for_each(|(word, other)| *word &= !other);
+        words.iter_mut().zip(other.words).for_each(|(word, other)| *word &= !other);
         CpuSet { words }
     }
 
@@ -130,10 +117,7 @@ impl CpuSet {
 
 impl fmt::Debug for CpuSet {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_set()
-            .entries(self.iter().map(CpuId::index))
-            .finish()
+        formatter.debug_set().entries(self.iter().map(CpuId::index)).finish()
     }
 }
 
@@ -206,16 +190,12 @@ impl AtomicCpuSet {
 
     /// Takes every CPU out, and returns those that were in.
     pub(crate) fn take(&self, ordering: Ordering) -> CpuSet {
-        CpuSet {
-            words: core::array::from_fn(|word| self.words[word].swap(0, ordering)),
-        }
+        CpuSet { words: core::array::from_fn(|word| self.words[word].swap(0, ordering)) }
     }
 
     /// The CPUs that are in, read with the given ordering.
     pub fn load(&self, ordering: Ordering) -> CpuSet {
-        CpuSet {
-            words: core::array::from_fn(|word| self.words[word].load(ordering)),
-        }
+        CpuSet { words: core::array::from_fn(|word| self.words[word].load(ordering)) }
     }
 }
 
@@ -245,10 +225,7 @@ mod tests {
         let edges = [0, 1, MAX_CPUS / 2, MAX_CPUS - 1];
         (0..1 << edges.len())
             .map(|chosen: usize| {
-                (0..edges.len())
-                    .filter(|bit| chosen >> bit & 1 == 1)
-                    .map(|bit| edges[bit])
-                    .collect()
+                (0..edges.len()).filter(|bit| chosen >> bit & 1 == 1).map(|bit| edges[bit]).collect()
             })
             .collect()
     }
@@ -277,10 +254,7 @@ mod tests {
     #[test]
     fn iteration_ascends() {
         let all: CpuSet = (0..MAX_CPUS).rev().map(cpu).collect();
-        assert_eq!(
-            all.iter().map(CpuId::index).collect::<Vec<_>>(),
-            (0..MAX_CPUS).collect::<Vec<_>>()
-        );
+        assert_eq!(all.iter().map(CpuId::index).collect::<Vec<_>>(), (0..MAX_CPUS).collect::<Vec<_>>());
     }
 
     #[test]
@@ -297,10 +271,7 @@ mod tests {
         let inbox = AtomicCpuSet::new();
         assert!(inbox.insert(cpu(1), Ordering::Relaxed));
         assert!(!inbox.insert(cpu(2), Ordering::Relaxed));
-        assert_eq!(
-            inbox.take(Ordering::Relaxed),
-            [cpu(1), cpu(2)].into_iter().collect()
-        );
+        assert_eq!(inbox.take(Ordering::Relaxed), [cpu(1), cpu(2)].into_iter().collect());
         assert!(inbox.load(Ordering::Relaxed).is_empty());
         assert!(inbox.insert(cpu(2), Ordering::Relaxed));
         inbox.remove(cpu(2), Ordering::Relaxed);

@@ -84,11 +84,7 @@ mod tests {
     }
 
     fn request(generation: u64, flush: Flush) -> Request {
-        Request {
-            space: space(7),
-            generation: Generation::new(generation),
-            flush,
-        }
+        Request { space: space(7), generation: Generation::new(generation), flush }
     }
 
     /// A CPU that uses space 7 and has caught up with a generation.
@@ -114,106 +110,55 @@ mod tests {
 
     #[test]
     fn without_a_space_there_is_nothing_to_do() {
-        let standing = Standing {
-            loaded: None,
-            ..at(3)
-        };
-        assert_eq!(
-            never_reads_current(standing, request(4, RANGE)),
-            (Outcome::KernelRoot, 3)
-        );
+        let standing = Standing { loaded: None, ..at(3) };
+        assert_eq!(never_reads_current(standing, request(4, RANGE)), (Outcome::KernelRoot, 3));
     }
 
     #[test]
     fn another_space_stays_behind() {
-        let standing = Standing {
-            loaded: Some(space(8)),
-            ..at(3)
-        };
-        assert_eq!(
-            never_reads_current(standing, request(4, RANGE)),
-            (Outcome::NotLoaded, 3)
-        );
-        let lazy = Standing {
-            lazy: true,
-            ..standing
-        };
-        assert_eq!(
-            never_reads_current(lazy, request(4, RANGE)),
-            (Outcome::NotLoaded, 3)
-        );
+        let standing = Standing { loaded: Some(space(8)), ..at(3) };
+        assert_eq!(never_reads_current(standing, request(4, RANGE)), (Outcome::NotLoaded, 3));
+        let lazy = Standing { lazy: true, ..standing };
+        assert_eq!(never_reads_current(lazy, request(4, RANGE)), (Outcome::NotLoaded, 3));
     }
 
     #[test]
     fn a_borrowed_space_is_let_go_and_stays_behind() {
         let standing = Standing { lazy: true, ..at(3) };
-        assert_eq!(
-            never_reads_current(standing, request(4, RANGE)),
-            (Outcome::LeftLazy, 3)
-        );
-        assert_eq!(
-            never_reads_current(standing, request(2, RANGE)),
-            (Outcome::LeftLazy, 3)
-        );
+        assert_eq!(never_reads_current(standing, request(4, RANGE)), (Outcome::LeftLazy, 3));
+        assert_eq!(never_reads_current(standing, request(2, RANGE)), (Outcome::LeftLazy, 3));
     }
 
     #[test]
     fn an_old_request_is_covered_without_a_look() {
-        assert_eq!(
-            never_reads_current(at(3), request(3, RANGE)),
-            (Outcome::Covered, 3)
-        );
-        assert_eq!(
-            never_reads_current(at(3), request(1, Flush::all())),
-            (Outcome::Covered, 3)
-        );
+        assert_eq!(never_reads_current(at(3), request(3, RANGE)), (Outcome::Covered, 3));
+        assert_eq!(never_reads_current(at(3), request(1, Flush::all())), (Outcome::Covered, 3));
     }
 
     #[test]
     fn exactly_one_behind_invalidates_the_range() {
         assert_eq!(decided(at(3), request(4, RANGE), 4), (Outcome::Ranged, 4));
-        assert_eq!(
-            decided(at(3), request(4, Flush::all()), 4),
-            (Outcome::FullRequested, 4)
-        );
+        assert_eq!(decided(at(3), request(4, Flush::all()), 4), (Outcome::FullRequested, 4));
     }
 
     #[test]
     fn an_older_gap_invalidates_everything() {
         assert_eq!(decided(at(2), request(4, RANGE), 4), (Outcome::FullBehind, 4));
-        assert_eq!(
-            decided(at(2), request(4, Flush::all()), 4),
-            (Outcome::FullBehind, 4)
-        );
+        assert_eq!(decided(at(2), request(4, Flush::all()), 4), (Outcome::FullBehind, 4));
     }
 
     #[test]
     fn a_newer_request_is_served_along() {
         assert_eq!(decided(at(3), request(4, RANGE), 5), (Outcome::FullBehind, 5));
-        assert_eq!(
-            never_reads_current(at(5), request(5, RANGE)),
-            (Outcome::Covered, 5)
-        );
+        assert_eq!(never_reads_current(at(5), request(5, RANGE)), (Outcome::Covered, 5));
     }
 
     #[test]
     fn without_generations_every_request_is_a_full_flush() {
-        let standing = |caught_up| Standing {
-            generations: false,
-            ..at(caught_up)
-        };
-        assert_eq!(
-            decided(standing(3), request(4, RANGE), 4),
-            (Outcome::FullRequested, 4)
-        );
-        assert_eq!(
-            decided(standing(4), request(4, RANGE), 4),
-            (Outcome::FullRequested, 4)
-        );
-        assert_eq!(
-            decided(standing(2), request(3, RANGE), 6),
-            (Outcome::FullRequested, 6)
-        );
+        let standing = |caught_up| Standing { generations: false, ..at(caught_up) };
+        assert_eq!(decided(standing(3), request(4, RANGE), 4), (Outcome::FullRequested, 4));
+        assert_eq!(decided(standing(4), request(4, RANGE), 4), (Outcome::FullRequested, 4));
+        assert_eq!(decided(standing(2), request(3, RANGE), 6), (Outcome::FullRequested, 6));
     }
 
     /// What the table owes, from the other side: a CPU claims a generation only if it dropped what was removed before it.
@@ -231,14 +176,8 @@ mod tests {
                     Outcome::Ranged => (requested == caught_up + 1).then_some(requested),
                     _ => Some(caught_up),
                 };
-                assert!(
-                    Some(claimed) <= dropped,
-                    "{caught_up} {requested} {current} {outcome:?}"
-                );
-                assert!(
-                    claimed >= requested.min(current),
-                    "a request remains unserved: {outcome:?}"
-                );
+                assert!(Some(claimed) <= dropped, "{caught_up} {requested} {current} {outcome:?}");
+                assert!(claimed >= requested.min(current), "a request remains unserved: {outcome:?}");
             }
         }
     }

@@ -50,10 +50,7 @@ impl Flush {
 
     /// The whole address space.
     pub const fn all() -> Self {
-        Flush {
-            extent: Extent::All,
-            tables_freed: false,
-        }
+        Flush { extent: Extent::All, tables_freed: false }
     }
 
     /// The page of `size` bytes that holds the address.
@@ -71,24 +68,14 @@ impl Flush {
     pub const fn range(start: u64, end: u64, stride: u64) -> Self {
         assert!(stride.is_power_of_two(), "a stride must be a power of two");
         assert!(start < end, "a range to flush must not be empty");
-        let range = PageRange {
-            start: start & !(stride - 1),
-            end: end.next_multiple_of(stride),
-            stride,
-        };
-        Flush {
-            extent: Extent::Range(range),
-            tables_freed: false,
-        }
+        let range = PageRange { start: start & !(stride - 1), end: end.next_multiple_of(stride), stride };
+        Flush { extent: Extent::Range(range), tables_freed: false }
     }
 
     /// The same, where page tables that mapped these addresses are freed: CPUs that borrow the space must hear of it too.
     #[must_use]
     pub const fn freeing_tables(self) -> Self {
-        Flush {
-            tables_freed: true,
-            ..self
-        }
+        Flush { tables_freed: true, ..self }
     }
 
     /// One flush that covers both.
@@ -98,10 +85,7 @@ impl Flush {
             (Extent::Range(one), Extent::Range(two)) => Extent::Range(one.hull(&two)),
             _ => Extent::All,
         };
-        Flush {
-            extent,
-            tables_freed: self.tables_freed || other.tables_freed,
-        }
+        Flush { extent, tables_freed: self.tables_freed || other.tables_freed }
     }
 
     /// How many pages it goes through, or `None` for all there are.
@@ -121,10 +105,7 @@ impl Flush {
     #[must_use]
     pub(crate) fn limited_to(&self, ceiling: u64) -> Self {
         match self.extent {
-            Extent::Range(range) if range.pages() > ceiling => Flush {
-                extent: Extent::All,
-                ..*self
-            },
+            Extent::Range(range) if range.pages() > ceiling => Flush { extent: Extent::All, ..*self },
             _ => *self,
         }
     }
@@ -150,28 +131,17 @@ mod tests {
     /// The addresses, in units of the small page, whose entries a flush drops at any page size up to its stride.
     fn dropped(flush: Flush) -> BTreeSet<u64> {
         let range = range(flush);
-        range
-            .addresses()
-            .flat_map(|start| (start..start + range.stride).step_by(SMALL as usize))
-            .collect()
+        range.addresses().flat_map(|start| (start..start + range.stride).step_by(SMALL as usize)).collect()
     }
 
     #[test]
     fn ranges_are_rounded_outwards() {
-        let expected = PageRange {
-            start: 0x1000,
-            end: 0x3000,
-            stride: SMALL,
-        };
+        let expected = PageRange { start: 0x1000, end: 0x3000, stride: SMALL };
         assert_eq!(range(Flush::range(0x1001, 0x2001, SMALL)), expected);
         assert_eq!(range(Flush::range(0x1000, 0x3000, SMALL)), expected);
         assert_eq!(
             range(Flush::page(LARGE + 5, LARGE)),
-            PageRange {
-                start: LARGE,
-                end: 2 * LARGE,
-                stride: LARGE
-            }
+            PageRange { start: LARGE, end: 2 * LARGE, stride: LARGE }
         );
         assert_eq!(Flush::range(0, 3 * LARGE, LARGE).pages(), Some(3));
         assert_eq!(Flush::all().pages(), None);
@@ -231,10 +201,7 @@ mod tests {
         let pages = |count| Flush::range(0, count * LARGE, LARGE);
         assert_eq!(pages(33).limited_to(33), pages(33));
         assert_eq!(pages(34).limited_to(33), Flush::all());
-        assert_eq!(
-            pages(34).freeing_tables().limited_to(33),
-            Flush::all().freeing_tables()
-        );
+        assert_eq!(pages(34).freeing_tables().limited_to(33), Flush::all().freeing_tables());
         assert_eq!(pages(1).limited_to(0), Flush::all());
         assert_eq!(Flush::all().limited_to(33), Flush::all());
     }

@@ -45,14 +45,7 @@ impl<P: Platform> Coherence<P> {
     /// rules of [`flush`](Coherence::flush) hold for the gather's methods.
     pub fn gather<'a, L>(&'a self, space: &'a Space, cause: Cause, list: L) -> Gather<'a, P, L> {
         space.gathers.begin();
-        Gather {
-            coherence: self,
-            space,
-            cause,
-            outstanding: None,
-            flushed_before: false,
-            list: Some(list),
-        }
+        Gather { coherence: self, space, cause, outstanding: None, flushed_before: false, list: Some(list) }
     }
 }
 
@@ -89,9 +82,7 @@ impl<P: Platform, L> Gather<'_, P, L> {
 
     /// The caller's list, to add what it unhooked.
     pub fn list_mut(&mut self) -> &mut L {
-        self.list
-            .as_mut()
-            .expect("the list is there until the gather is finished")
+        self.list.as_mut().expect("the list is there until the gather is finished")
     }
 
     /// What has to be flushed for the changes so far, if anything.
@@ -108,21 +99,13 @@ impl<P: Platform, L> Gather<'_, P, L> {
             self.coherence.flush(self.space, flush, self.cause);
             self.flushed_before = true;
         }
-        Flushed(
-            self.list
-                .replace(L::default())
-                .expect("the list is there until the gather is finished"),
-        )
+        Flushed(self.list.replace(L::default()).expect("the list is there until the gather is finished"))
     }
 
     /// Flushes what is outstanding and gives out what was unhooked.
     pub fn finish(mut self) -> Flushed<L> {
         self.conclude();
-        Flushed(
-            self.list
-                .take()
-                .expect("the list is there until the gather is finished"),
-        )
+        Flushed(self.list.take().expect("the list is there until the gather is finished"))
         // Dropping `self` withdraws the gather.
     }
 

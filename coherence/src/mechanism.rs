@@ -34,22 +34,12 @@ pub struct Switches {
 
 impl Switches {
     /// Every mechanism on.
-    pub const ALL: Self = Switches {
-        lazy: true,
-        generations: true,
-        ranged: true,
-        promotion: true,
-        gather: true,
-    };
+    pub const ALL: Self =
+        Switches { lazy: true, generations: true, ranged: true, promotion: true, gather: true };
 
     /// Every mechanism off: the name for this is `vanilla`.
-    pub const VANILLA: Self = Switches {
-        lazy: false,
-        generations: false,
-        ranged: false,
-        promotion: false,
-        gather: false,
-    };
+    pub const VANILLA: Self =
+        Switches { lazy: false, generations: false, ranged: false, promotion: false, gather: false };
 
     /// All but the mechanisms named in a list like `lazy,ranged`. `vanilla` names them all; the empty list none.
     ///
@@ -142,26 +132,13 @@ mod tests {
     #[test]
     fn names_turn_mechanisms_off() {
         assert_eq!(Switches::without(""), Ok(Switches::ALL));
-        assert_eq!(
-            Switches::without("lazy"),
-            Ok(Switches {
-                lazy: false,
-                ..Switches::ALL
-            })
-        );
+        assert_eq!(Switches::without("lazy"), Ok(Switches { lazy: false, ..Switches::ALL }));
         assert_eq!(
             Switches::without("ranged, promotion,"),
-            Ok(Switches {
-                ranged: false,
-                promotion: false,
-                ..Switches::ALL
-            })
+            Ok(Switches { ranged: false, promotion: false, ..Switches::ALL })
         );
         assert_eq!(Switches::without("vanilla"), Ok(Switches::VANILLA));
-        assert_eq!(
-            Switches::without("lazy,generations,ranged,promotion,gather"),
-            Ok(Switches::VANILLA)
-        );
+        assert_eq!(Switches::without("lazy,generations,ranged,promotion,gather"), Ok(Switches::VANILLA));
     }
 
     #[test]

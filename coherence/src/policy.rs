@@ -83,14 +83,9 @@ fn demotion(old: &Translation, new: &Translation) -> Option<Why> {
         (old.dirty && !new.dirty, Why::DirtyCleared),
         (old.executable && !new.executable, Why::ExecuteRemoved),
         (new.user != old.user, Why::ModeChanged),
-        (
-            new.global != old.global || new.other != old.other,
-            Why::AttributesChanged,
-        ),
+        (new.global != old.global || new.other != old.other, Why::AttributesChanged),
     ];
-    rules
-        .into_iter()
-        .find_map(|(applies, why)| applies.then_some(why))
+    rules.into_iter().find_map(|(applies, why)| applies.then_some(why))
 }
 
 names! {

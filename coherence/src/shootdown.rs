@@ -66,16 +66,11 @@ impl PostedRequest {
     fn post(&self, request: &Request, ticket: u64) {
         let range = match request.flush.extent {
             Extent::Range(range) => range,
-            Extent::All => PageRange {
-                start: 0,
-                end: 0,
-                stride: 0,
-            },
+            Extent::All => PageRange { start: 0, end: 0, stride: 0 },
         };
         self.ticket.store(ticket, Ordering::Relaxed);
         self.space.store(request.space.number(), Ordering::Relaxed);
-        self.generation
-            .store(request.generation.number(), Ordering::Relaxed);
+        self.generation.store(request.generation.number(), Ordering::Relaxed);
         self.start.store(range.start, Ordering::Relaxed);
         self.end.store(range.end, Ordering::Relaxed);
         self.stride.store(range.stride, Ordering::Relaxed);
@@ -91,23 +86,9 @@ impl PostedRequest {
             end: self.end.load(Ordering::Relaxed),
             stride: self.stride.load(Ordering::Relaxed),
         };
-        let extent = if range.stride == 0 {
-            Extent::All
-        } else {
-            Extent::Range(range)
-        };
-        let flush = Flush {
-            extent,
-            tables_freed: false,
-        };
-        (
-            Request {
-                space,
-                generation,
-                flush,
-            },
-            self.ticket.load(Ordering::Relaxed),
-        )
+        let extent = if range.stride == 0 { Extent::All } else { Extent::Range(range) };
+        let flush = Flush { extent, tables_freed: false };
+        (Request { space, generation, flush }, self.ticket.load(Ordering::Relaxed))
     }
 }
 
@@ -139,10 +120,7 @@ impl<P: Platform> Coherence<P> {
     /// # Panics
     /// With debug assertions, if interrupts are off.
     pub fn flush(&self, space: &Space, flush: Flush, cause: Cause) -> FlushedGeneration {
-        debug_assert!(
-            self.platform.interrupts_enabled(),
-            "a flush was requested with interrupts off"
-        );
+        debug_assert!(self.platform.interrupts_enabled(), "a flush was requested with interrupts off");
         let me = self.platform.current_cpu();
         if self.is_suppressed(cause) {
             self.count(me, Row::Event(Event::Suppressed));
@@ -161,11 +139,7 @@ impl<P: Platform> Coherence<P> {
         }
         let targets = self.targets(space, flush, me);
 
-        let request = Request {
-            space: space.id(),
-            generation,
-            flush,
-        };
+        let request = Request { space: space.id(), generation, flush };
         let ticket = self.send(me, &request, &targets, cause);
         // Interrupts are off, lest a request by another CPU moves this CPU's root or generation halfway through.
         self.platform.without_interrupts(|| {
@@ -193,9 +167,7 @@ impl<P: Platform> Coherence<P> {
     pub fn answer_requests(&self, loaded: Option<&Space>) {
         let me = self.platform.current_cpu();
         let answered = self.answer(me, loaded);
-        self.cpu(me)
-            .counters
-            .add(Row::Event(Event::AnsweredWaiting), answered);
+        self.cpu(me).counters.add(Row::Event(Event::AnsweredWaiting), answered);
     }
 
     /// The flush that is executed for the one asked for, by the switches and the ceiling.
@@ -231,9 +203,7 @@ impl<P: Platform> Coherence<P> {
     /// missing in `active` since it joins later, its comparison finds this request (the fences), and if it is missing in `lazy`
     /// then this read of `lazy` finds its flush done.
     fn targets(&self, space: &Space, flush: Flush, me: CpuId) -> CpuSet {
-        let early = self
-            .has_fault(Fault::LazyReadFirst)
-            .then(|| space.lazy.load(Ordering::Acquire));
+        let early = self.has_fault(Fault::LazyReadFirst).then(|| space.lazy.load(Ordering::Acquire));
         let mut active = space.active.load(Ordering::Acquire);
         let mut lazy = early.unwrap_or_else(|| space.lazy.load(Ordering::Acquire));
         active.remove(me);
@@ -257,15 +227,11 @@ impl<P: Platform> Coherence<P> {
         cpu.request.0.post(request, ticket);
         // Release: whoever takes the bit reads the request, and finds the changes of the tables when it walks them.
         // All words of an inbox are emptied by one handler, but each is enough to bring an interrupt.
-        let interrupted: CpuSet = targets
-            .iter()
-            .filter(|target| self.cpu(*target).inbox.0.insert(me, Ordering::Release))
-            .collect();
+        let interrupted: CpuSet =
+            targets.iter().filter(|target| self.cpu(*target).inbox.0.insert(me, Ordering::Release)).collect();
         cpu.counters.add(Row::Sent(cause), interrupted.len() as u64);
-        cpu.counters.add(
-            Row::Skipped(Reason::InterruptPending),
-            targets.difference(&interrupted).len() as u64,
-        );
+        cpu.counters
+            .add(Row::Skipped(Reason::InterruptPending), targets.difference(&interrupted).len() as u64);
         if !interrupted.is_empty() {
             self.platform.interrupt(&interrupted);
         }
@@ -339,9 +305,7 @@ impl<P: Platform> Coherence<P> {
     }
 
     fn invalidate_range(&self, me: CpuId, range: &PageRange, executor: Executor) {
-        range
-            .addresses()
-            .for_each(|address| self.platform.invalidate_page(address));
+        range.addresses().for_each(|address| self.platform.invalidate_page(address));
         let (ranged, pages) = match executor {
             Executor::Initiator => (Executed::LocalRanged, Executed::LocalPages),
             Executor::Target => (Executed::RemoteRanged, Executed::RemotePages),

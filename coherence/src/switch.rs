@@ -127,12 +127,7 @@ impl<P: Platform> Coherence<P> {
         let left = leaving.filter(|_| private.loaded().is_some());
         let was_lazy = private.is_lazy();
 
-        let generation = self.join(
-            me,
-            entering,
-            Fault::NoFenceEntering,
-            Fault::GenerationBeforeSetEntering,
-        );
+        let generation = self.join(me, entering, Fault::NoFenceEntering, Fault::GenerationBeforeSetEntering);
         let (slot, held) = private.slots.choose(entering.id(), self.platform.tags());
         let keep = held && self.is_fresh(me, slot, generation);
         private.slots.assign(slot, entering.id(), generation);
@@ -161,12 +156,8 @@ impl<P: Platform> Coherence<P> {
         if self.has_fault(Fault::LeaveLazyBeforeFlush) {
             entering.lazy.remove(me, Ordering::Release);
         }
-        let generation = self.join(
-            me,
-            entering,
-            Fault::NoFenceComingBack,
-            Fault::GenerationBeforeSetComingBack,
-        );
+        let generation =
+            self.join(me, entering, Fault::NoFenceComingBack, Fault::GenerationBeforeSetComingBack);
         let slot = private.slot();
         if !self.is_fresh(me, slot, generation) && !self.has_fault(Fault::NoComparison) {
             self.platform.invalidate_all();
@@ -199,11 +190,7 @@ impl<P: Platform> Coherence<P> {
 
     /// Leaves the set that the CPU is in. Release: another root was loaded before.
     fn leave_sets(&self, me: CpuId, space: &Space, was_lazy: bool) {
-        let set = if was_lazy && self.switches().lazy {
-            &space.lazy
-        } else {
-            &space.active
-        };
+        let set = if was_lazy && self.switches().lazy { &space.lazy } else { &space.active };
         set.remove(me, Ordering::Release);
     }
 

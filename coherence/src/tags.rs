@@ -64,12 +64,7 @@ pub(crate) struct Slots {
 impl Slots {
     pub(crate) const fn new() -> Self {
         Slots {
-            slots: [const {
-                Slot {
-                    space: Private::new(0),
-                    generation: Private::new(0),
-                }
-            }; SLOTS],
+            slots: [const { Slot { space: Private::new(0), generation: Private::new(0) } }; SLOTS],
             next: Private::new(0),
         }
     }
@@ -81,9 +76,7 @@ impl Slots {
             // Nothing outlives the loading of a root here, not even that of the same one.
             return (SlotIndex::FIRST, false);
         }
-        let held = self.slots[..usable]
-            .iter()
-            .position(|slot| slot.space.get() == space.number());
+        let held = self.slots[..usable].iter().position(|slot| slot.space.get() == space.number());
         if let Some(index) = held {
             return (SlotIndex(index), true);
         }

@@ -7,10 +7,7 @@
 
 use coherence::{Decision, Reason, Switches, Translation, Why, policy::decide};
 
-const STRICT: Switches = Switches {
-    promotion: false,
-    ..Switches::ALL
-};
+const STRICT: Switches = Switches { promotion: false, ..Switches::ALL };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
@@ -35,16 +32,13 @@ fn does_harm(old: &Translation, new: &Translation) -> bool {
     // A global copy is still found after a switch to a space that never had it.
     let outlives_switch = old.global && !new.global;
     [true, false].into_iter().any(|by_user| {
-        [Access::Read, Access::Write, Access::Fetch]
-            .into_iter()
-            .any(|access| {
-                let through_copy = lets_through(old, by_user, access);
-                // A copy that says dirty lets stores pass without a mark in memory.
-                let unrecorded = access == Access::Write && old.dirty && !new.dirty;
-                let as_new =
-                    lets_through(new, by_user, access) && same_place && !unrecorded && !outlives_switch;
-                through_copy && !as_new
-            })
+        [Access::Read, Access::Write, Access::Fetch].into_iter().any(|access| {
+            let through_copy = lets_through(old, by_user, access);
+            // A copy that says dirty lets stores pass without a mark in memory.
+            let unrecorded = access == Access::Write && old.dirty && !new.dirty;
+            let as_new = lets_through(new, by_user, access) && same_place && !unrecorded && !outlives_switch;
+            through_copy && !as_new
+        })
     })
 }
 
@@ -80,10 +74,7 @@ fn whatever_does_harm_is_flushed() {
     for (old, new) in all_pairs().filter(|(old, new)| does_harm(old, new)) {
         for switches in [Switches::ALL, STRICT] {
             let decision = decide(&old, &new, &switches);
-            assert!(
-                matches!(decision, Decision::Flush(_)),
-                "{old:?} to {new:?}: {decision:?}"
-            );
+            assert!(matches!(decision, Decision::Flush(_)), "{old:?} to {new:?}: {decision:?}");
         }
     }
 }

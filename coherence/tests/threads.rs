@@ -47,9 +47,7 @@ unsafe impl Platform for Hardware {
     }
 
     fn interrupt(&self, targets: &CpuSet) {
-        targets
-            .iter()
-            .for_each(|target| self.pending[target.index()].store(true, Release));
+        targets.iter().for_each(|target| self.pending[target.index()].store(true, Release));
     }
 
     fn interrupts_enabled(&self) -> bool {
@@ -94,9 +92,7 @@ impl Machine {
     }
 
     fn without_interrupts(&self, work: impl FnOnce(&Coherence<Hardware>)) {
-        self.coherence
-            .platform()
-            .without_interrupts(|| work(&self.coherence));
+        self.coherence.platform().without_interrupts(|| work(&self.coherence));
     }
 
     /// User code reads a page.
@@ -119,7 +115,7 @@ impl Machine {
                 turn += 1;
                 self.touch(turn % PAGES);
                 self.window(Mode::User);
-                if turn % 16 == 0 {
+                if turn.is_multiple_of(16) {
                     std::thread::yield_now();
                 }
             }
@@ -149,7 +145,7 @@ impl Machine {
             let flush = Flush::page(page as u64 * PAGE, PAGE);
             self.coherence.flush(&self.space, flush, Cause::CopyOnWrite);
             self.freed[old].store(true, Relaxed);
-            if replacement % 8 == 0 {
+            if replacement.is_multiple_of(8) {
                 std::thread::yield_now();
             }
         }
@@ -167,9 +163,7 @@ fn run(suppressed: Option<Cause>) -> (usize, u64, u64) {
         coherence,
         space,
         entries: std::array::from_fn(AtomicUsize::new),
-        freed: (0..PAGES + REPLACEMENTS)
-            .map(|_| AtomicBool::new(false))
-            .collect(),
+        freed: (0..PAGES + REPLACEMENTS).map(|_| AtomicBool::new(false)).collect(),
         over: AtomicBool::new(false),
         stale_uses: AtomicUsize::new(0),
     };
@@ -179,11 +173,7 @@ fn run(suppressed: Option<Cause>) -> (usize, u64, u64) {
         machine.replace_frames();
     });
     let ledger = machine.coherence.ledger();
-    (
-        machine.stale_uses.load(Relaxed),
-        ledger.group("requested"),
-        ledger.group("sent"),
-    )
+    (machine.stale_uses.load(Relaxed), ledger.group("requested"), ledger.group("sent"))
 }
 
 #[test]
@@ -191,10 +181,7 @@ fn freed_frames_are_never_used() {
     let (stale_uses, requests, interrupts) = run(None);
     assert_eq!(stale_uses, 0);
     assert_eq!(requests, REPLACEMENTS as u64);
-    assert!(
-        (1..=(CPUS as u64 - 1) * requests).contains(&interrupts),
-        "{interrupts} interrupts"
-    );
+    assert!((1..=(CPUS as u64 - 1) * requests).contains(&interrupts), "{interrupts} interrupts");
 }
 
 /// The same without the flushes, to show that the test can fail.

@@ -38,21 +38,11 @@ impl Machine {
     pub(crate) fn new(tags: usize, switches: Switches) -> Arc<Self> {
         let cpus = 0..8;
         let machine = Arc::new(Machine {
-            coherence: Coherence::new(
-                Hardware {
-                    tags,
-                    ..Hardware::default()
-                },
-                switches,
-            ),
+            coherence: Coherence::new(Hardware { tags, ..Hardware::default() }, switches),
             loaded: cpus.clone().map(|_| Mutex::default()).collect(),
             modes: cpus.map(|_| Mutex::new(Mode::User)).collect(),
         });
-        machine
-            .hardware()
-            .machine
-            .set(Arc::downgrade(&machine))
-            .expect("it is new");
+        machine.hardware().machine.set(Arc::downgrade(&machine)).expect("it is new");
         machine
     }
 
@@ -88,8 +78,7 @@ impl Machine {
 
     /// A mistake of a kernel: on CPU 0, it does not say what the CPU leaves.
     pub(crate) fn activate_forgetting(&self, space: &Arc<Space>) {
-        self.hardware()
-            .without_interrupts(|| self.coherence.activate(None, space));
+        self.hardware().without_interrupts(|| self.coherence.activate(None, space));
     }
 
     /// The CPU has nothing to do.
@@ -132,11 +121,7 @@ impl Machine {
 
 impl Hardware {
     fn deliver(&self, targets: &CpuSet) {
-        let machine = self
-            .machine
-            .get()
-            .and_then(Weak::upgrade)
-            .expect("it is still there");
+        let machine = self.machine.get().and_then(Weak::upgrade).expect("it is still there");
         for target in targets {
             let loaded = machine.loaded[target.index()].lock().unwrap().clone();
             let mode = *machine.modes[target.index()].lock().unwrap();

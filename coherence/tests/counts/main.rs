@@ -23,14 +23,8 @@ const PRESENT: Translation = Translation {
     other: 0,
     software: 0,
 };
-const READ_ONLY: Translation = Translation {
-    writable: false,
-    ..PRESENT
-};
-const ABSENT: Translation = Translation {
-    present: false,
-    ..PRESENT
-};
+const READ_ONLY: Translation = Translation { writable: false, ..PRESENT };
+const ABSENT: Translation = Translation { present: false, ..PRESENT };
 
 fn cpus(numbers: &[usize]) -> CpuSet {
     numbers.iter().filter_map(|number| CpuId::new(*number)).collect()
@@ -48,18 +42,10 @@ fn each_cpu_that_runs_the_space_is_interrupted_once() {
         assert_eq!(machine.total(Row::Sent(Cause::Munmap)), others as u64);
         assert_eq!(machine.total(Row::Received(Mode::User)), others as u64);
         assert_eq!(machine.total(Row::Handled(Outcome::Ranged)), others as u64);
-        assert_eq!(
-            machine.total(Row::Skipped(Reason::NoOtherCpu)),
-            u64::from(others == 0)
-        );
+        assert_eq!(machine.total(Row::Skipped(Reason::NoOtherCpu)), u64::from(others == 0));
         let mut log = machine.log();
         log.sort_by_key(|(cpu, _)| *cpu);
-        assert_eq!(
-            log,
-            (0..=others)
-                .map(|cpu| (cpu, Did::Page(5 * PAGE)))
-                .collect::<Vec<_>>()
-        );
+        assert_eq!(log, (0..=others).map(|cpu| (cpu, Did::Page(5 * PAGE))).collect::<Vec<_>>());
         (0..=others).for_each(|cpu| machine.leave(cpu));
     }
 }
@@ -97,18 +83,12 @@ fn freed_tables_make_lazy_cpus_let_go() {
     assert_eq!(machine.total(Row::Received(Mode::Idle)), 2);
     assert_eq!(machine.total(Row::Handled(Outcome::LeftLazy)), 2);
     assert_eq!((space.active(), space.lazy()), (cpus(&[0]), CpuSet::EMPTY));
-    assert_eq!(
-        machine.log(),
-        [(1, Did::LoadKernel), (2, Did::LoadKernel), (0, Did::Page(0))]
-    );
+    assert_eq!(machine.log(), [(1, Did::LoadKernel), (2, Did::LoadKernel), (0, Did::Page(0))]);
     machine.flush(0, &space, Flush::page(0, PAGE).freeing_tables());
     assert_eq!(machine.sent(), 2, "they have let go already");
     // The kernel still believes that it has the space loaded; coming back loads it anew.
     machine.run(1, &space);
-    assert_eq!(
-        machine.log(),
-        [(0, Did::Page(0)), (1, Did::Load { root: 7, keep: false })]
-    );
+    assert_eq!(machine.log(), [(0, Did::Page(0)), (1, Did::Load { root: 7, keep: false })]);
     (0..2).for_each(|cpu| machine.leave(cpu));
 }
 
@@ -122,10 +102,7 @@ fn cpus_that_switched_away_are_forgotten() {
     machine.run(2, &two);
     machine.flush(0, &one, Flush::all().freeing_tables());
     assert_eq!(machine.sent(), 0);
-    assert_eq!(
-        (one.active(), one.lazy(), two.active()),
-        (cpus(&[0]), CpuSet::EMPTY, cpus(&[1, 2]))
-    );
+    assert_eq!((one.active(), one.lazy(), two.active()), (cpus(&[0]), CpuSet::EMPTY, cpus(&[1, 2])));
     (0..3).for_each(|cpu| machine.leave(cpu));
 }
 
@@ -223,26 +200,18 @@ fn a_gather_that_is_dropped_or_emptied_flushes_before_its_list_is_gone() {
     struct Frame<'a>(&'a Machine);
     impl Drop for Frame<'_> {
         fn drop(&mut self) {
-            assert_eq!(
-                self.0.log(),
-                [(0, Did::Page(0))],
-                "a frame was freed before the flush"
-            );
+            assert_eq!(self.0.log(), [(0, Did::Page(0))], "a frame was freed before the flush");
         }
     }
     let machine = Machine::new(1, Switches::ALL);
     let space = machine.space(1);
     machine.run(0, &space);
     machine.log();
-    let mut gather = machine
-        .coherence
-        .gather(&space, Cause::Munmap, Some(Frame(&machine)));
+    let mut gather = machine.coherence.gather(&space, Cause::Munmap, Some(Frame(&machine)));
     gather.change(0, PAGE, &PRESENT, &ABSENT);
     drop(gather);
 
-    let mut gather = machine
-        .coherence
-        .gather(&space, Cause::Munmap, Some(Frame(&machine)));
+    let mut gather = machine.coherence.gather(&space, Cause::Munmap, Some(Frame(&machine)));
     gather.change(0, PAGE, &PRESENT, &ABSENT);
     drop(gather.flush().into_inner());
     assert!(gather.finish().into_inner().is_none());
@@ -283,12 +252,7 @@ fn history(switches: Switches) -> (u64, Vec<Did>, Vec<Did>) {
     gather.finish().into_inner();
     machine.run(2, &space);
     let log = machine.log();
-    let of = |cpu| {
-        log.iter()
-            .filter(|(by, _)| *by == cpu)
-            .map(|(_, did)| *did)
-            .collect()
-    };
+    let of = |cpu| log.iter().filter(|(by, _)| *by == cpu).map(|(_, did)| *did).collect();
     let result = (machine.sent(), of(1), of(2));
     (0..3).for_each(|cpu| machine.leave(cpu));
     result
@@ -305,10 +269,7 @@ fn each_mechanism_changes_what_it_should() {
     assert_eq!(without("lazy"), (2, pages.clone(), reload.clone()));
     assert_eq!(without("generations"), (1, vec![All], vec![All]));
     assert_eq!(without("ranged"), (1, vec![All], vec![All]));
-    assert_eq!(
-        without("promotion"),
-        (2, vec![Page(0), Page(0), Page(PAGE)], vec![All])
-    );
+    assert_eq!(without("promotion"), (2, vec![Page(0), Page(0), Page(PAGE)], vec![All]));
     assert_eq!(without("gather"), (2, pages, vec![All]));
     assert_eq!(without("vanilla"), (4, vec![All, All, All], reload));
 }
@@ -324,10 +285,7 @@ fn without_generations_coming_back_always_flushes() {
     assert_eq!(machine.log(), [(0, Did::All)]);
     machine.run(0, &two);
     machine.run(0, &one);
-    assert_eq!(
-        machine.log().last(),
-        Some(&(0, Did::Load { root: 1, keep: false }))
-    );
+    assert_eq!(machine.log().last(), Some(&(0, Did::Load { root: 1, keep: false })));
     machine.leave(0);
 }
 

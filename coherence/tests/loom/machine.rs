@@ -70,12 +70,7 @@ loom::thread_local! {
 }
 
 fn current() -> (Arc<World>, usize) {
-    CURRENT.with(|current| {
-        current
-            .borrow()
-            .clone()
-            .expect("only a CPU's thread calls the platform")
-    })
+    CURRENT.with(|current| current.borrow().clone().expect("only a CPU's thread calls the platform"))
 }
 
 /// What is different from one scenario to the next.
@@ -154,27 +149,13 @@ impl World {
     }
 
     pub(crate) fn go_lazy(&self) {
-        let loaded = self
-            .me()
-            .loaded
-            .lock()
-            .unwrap()
-            .clone()
-            .expect("something is loaded");
-        self.hardware()
-            .without_interrupts(|| self.coherence.go_lazy(&loaded));
+        let loaded = self.me().loaded.lock().unwrap().clone().expect("something is loaded");
+        self.hardware().without_interrupts(|| self.coherence.go_lazy(&loaded));
     }
 
     pub(crate) fn leave(&self) {
-        let loaded = self
-            .me()
-            .loaded
-            .lock()
-            .unwrap()
-            .take()
-            .expect("something is loaded");
-        self.hardware()
-            .without_interrupts(|| self.coherence.leave(&loaded));
+        let loaded = self.me().loaded.lock().unwrap().take().expect("something is loaded");
+        self.hardware().without_interrupts(|| self.coherence.leave(&loaded));
     }
 
     /// User code touches a page of space 0. Afterwards an interrupt may come.
@@ -211,8 +192,7 @@ impl World {
         let cpu = &self.hardware().cpus[cpu];
         if cpu.pending.swap(false, AcqRel) {
             let loaded = cpu.loaded.lock().unwrap().clone();
-            self.hardware()
-                .without_interrupts(|| self.coherence.handle_requests(loaded.as_deref(), mode));
+            self.hardware().without_interrupts(|| self.coherence.handle_requests(loaded.as_deref(), mode));
         }
     }
 }
@@ -225,22 +205,11 @@ impl Hardware {
     /// What a CPU finds for a page: in its caches, or else in the tables, and then it is in the caches.
     fn walk(&self, cpu: usize, page: usize) -> Option<u64> {
         let (_, tag) = self.cpus[cpu].caches.lock().unwrap().root?;
-        if let Some(frame) = self.cpus[cpu]
-            .caches
-            .lock()
-            .unwrap()
-            .translations
-            .get(&(tag, page))
-        {
+        if let Some(frame) = self.cpus[cpu].caches.lock().unwrap().translations.get(&(tag, page)) {
             return Some(*frame);
         }
         let frame = self.walk_tables(cpu, page)?;
-        self.cpus[cpu]
-            .caches
-            .lock()
-            .unwrap()
-            .translations
-            .insert((tag, page), frame);
+        self.cpus[cpu].caches.lock().unwrap().translations.insert((tag, page), frame);
         Some(frame)
     }
 
@@ -253,10 +222,7 @@ impl Hardware {
             }
             self.cpus[cpu].caches.lock().unwrap().upper_levels.insert(tag);
         }
-        assert!(
-            !self.tables[root].freed.load(Relaxed),
-            "{STALE}: CPU {cpu} walked a freed table"
-        );
+        assert!(!self.tables[root].freed.load(Relaxed), "{STALE}: CPU {cpu} walked a freed table");
         let frame = self.tables[root].entries[page].load(Relaxed);
         (frame != 0).then_some(frame)
     }

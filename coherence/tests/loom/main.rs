@@ -32,12 +32,7 @@ struct Scenario {
 impl Scenario {
     /// Explores the scenario; says how many executions that took, or what went wrong.
     fn explore(&self, fault: Option<Fault>) -> Result<usize, String> {
-        let setting = Setting {
-            cpus: self.cpus,
-            tags: self.tags,
-            speculates: self.speculates,
-            fault,
-        };
+        let setting = Setting { cpus: self.cpus, tags: self.tags, speculates: self.speculates, fault };
         let mut explorer = loom::model::Builder::new();
         explorer.max_branches = 10_000;
         explorer.preemption_bound = explorer.preemption_bound.or(self.preemptions);
@@ -49,12 +44,12 @@ impl Scenario {
             script(&World::new(setting));
         };
         let explored = catch_unwind(AssertUnwindSafe(|| explorer.check(model)));
-        explored
-            .map(|()| executions.load(Ordering::Relaxed))
-            .map_err(|panic| match panic.downcast::<String>() {
+        explored.map(|()| executions.load(Ordering::Relaxed)).map_err(|panic| {
+            match panic.downcast::<String>() {
                 Ok(message) => *message,
                 Err(_) => "a panic without a message".to_string(),
-            })
+            }
+        })
     }
 
     /// Explores the scenario as the code stands, and with each fault.

@@ -10,23 +10,13 @@ use loom::sync::atomic::Ordering::Relaxed;
 use crate::Scenario;
 use crate::machine::{PAGE, STALE, World};
 
-const TWO_CPUS: Scenario = Scenario {
-    cpus: 2,
-    tags: 1,
-    speculates: false,
-    preemptions: None,
-    script: |_| {},
-    catches: &[],
-};
+const TWO_CPUS: Scenario =
+    Scenario { cpus: 2, tags: 1, speculates: false, preemptions: None, script: |_| {}, catches: &[] };
 
 /// Takes a page away, flushes, and gives its frame to a new owner.
 fn unmap(world: &World, page: usize) {
     world.tables().entries[page].store(0, Relaxed);
-    world.coherence.flush(
-        &world.spaces[0],
-        Flush::page(page as u64 * PAGE, PAGE),
-        Cause::Munmap,
-    );
+    world.coherence.flush(&world.spaces[0], Flush::page(page as u64 * PAGE, PAGE), Cause::Munmap);
     world.free_frame(page + 1);
 }
 
@@ -82,11 +72,7 @@ pub(crate) const ENTERING: Scenario = Scenario {
         world.on(0, |world| unmap(world, 0));
         cpu.join().unwrap();
     },
-    catches: &[
-        Fault::NoFenceEntering,
-        Fault::GenerationBeforeSetEntering,
-        Fault::NoFenceInitiator,
-    ],
+    catches: &[Fault::NoFenceEntering, Fault::GenerationBeforeSetEntering, Fault::NoFenceInitiator],
     ..TWO_CPUS
 };
 
@@ -103,11 +89,7 @@ pub(crate) const LAZY_AND_BACK: Scenario = Scenario {
         world.on(0, |world| unmap(world, 0));
         cpu.join().unwrap();
     },
-    catches: &[
-        Fault::NoFenceComingBack,
-        Fault::NoComparison,
-        Fault::NoFenceInitiator,
-    ],
+    catches: &[Fault::NoFenceComingBack, Fault::NoComparison, Fault::NoFenceInitiator],
     ..TWO_CPUS
 };
 
@@ -147,11 +129,7 @@ pub(crate) const COMING_BACK_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
         world.on(0, unhook);
         cpu.join().unwrap();
     },
-    catches: &[
-        Fault::LeaveLazyBeforeFlush,
-        Fault::NoFenceInitiator,
-        Fault::EarlyAcknowledgement,
-    ],
+    catches: &[Fault::LeaveLazyBeforeFlush, Fault::NoFenceInitiator, Fault::EarlyAcknowledgement],
     ..TWO_CPUS
 };
 
@@ -252,10 +230,7 @@ const PRESENT: Translation = Translation {
     other: 0,
     software: 0,
 };
-const ABSENT: Translation = Translation {
-    present: false,
-    ..PRESENT
-};
+const ABSENT: Translation = Translation { present: false, ..PRESENT };
 
 /// Two operations drop the same page. Whichever finds it gone already may not say "gone" while its CPU holds it.
 pub(crate) const NESTED_GATHERS: Scenario = Scenario {
@@ -272,10 +247,7 @@ pub(crate) const NESTED_GATHERS: Scenario = Scenario {
                 }
                 drop(guard);
                 gather.finish().into_inner();
-                assert!(
-                    world.find(0).is_none(),
-                    "{STALE}: a page was used after it had been dropped"
-                );
+                assert!(world.find(0).is_none(), "{STALE}: a page was used after it had been dropped");
             }
         };
         let cpu = world.spawn(1, drop_page(lock.clone()));

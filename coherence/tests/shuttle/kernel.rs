@@ -57,14 +57,7 @@ fn fault(world: &World, space: usize, page: usize, write: bool) {
         match Entry::from_bits(slot.load(SeqCst)) {
             None => {
                 let frame = hardware.new_frame(space, page);
-                slot.store(
-                    Entry {
-                        frame,
-                        writable: true,
-                    }
-                    .bits(),
-                    SeqCst,
-                );
+                slot.store(Entry { frame, writable: true }.bits(), SeqCst);
             }
             Some(entry) if write && !entry.writable => {
                 // The program may write again from here on: a promotion, which nobody is told of.
@@ -72,19 +65,12 @@ fn fault(world: &World, space: usize, page: usize, write: bool) {
                 frames[entry.frame].protected = false;
                 frames[entry.frame].changes += 1;
                 drop(frames);
-                let new = Entry {
-                    writable: true,
-                    ..entry
-                };
-                let decision = world
-                    .coherence
-                    .judge(&translation(Some(entry)), &translation(Some(new)));
+                let new = Entry { writable: true, ..entry };
+                let decision = world.coherence.judge(&translation(Some(entry)), &translation(Some(new)));
                 slot.store(new.bits(), SeqCst);
                 if let Decision::Flush(_) = decision {
                     let flush = coherence::Flush::page(address(page), PAGE);
-                    world
-                        .coherence
-                        .flush(&world.spaces[space], flush, Cause::CopyOnWrite);
+                    world.coherence.flush(&world.spaces[space], flush, Cause::CopyOnWrite);
                 }
             }
             Some(_) => world.coherence.spurious_fault(),
@@ -97,9 +83,7 @@ type SomeGather<'a> = Gather<'a, Hardware, Unhooked>;
 /// Drops pages, and the tables that become empty. When it returns, the program may rely on it.
 pub(crate) fn unmap(world: &World, space: usize, pages: std::ops::Range<usize>) {
     let hardware = world.hardware();
-    let mut gather = world
-        .coherence
-        .gather(&world.spaces[space], Cause::Munmap, Unhooked::default());
+    let mut gather = world.coherence.gather(&world.spaces[space], Cause::Munmap, Unhooked::default());
     let mut former = Vec::new();
     world.locked(space, |tables| {
         for page in pages.clone() {
@@ -116,10 +100,7 @@ pub(crate) fn unmap(world: &World, space: usize, pages: std::ops::Range<usize>) 
     // The promise to the program, whoever took the frames out; and the promise to the next owners.
     hardware.must_be_gone(&former);
     hardware.must_be_gone(&unhooked.frames);
-    unhooked
-        .tables
-        .into_iter()
-        .for_each(|table| hardware.free_table(table));
+    unhooked.tables.into_iter().for_each(|table| hardware.free_table(table));
 }
 
 fn unhook(world: &World, gather: &mut SomeGather<'_>, table: usize, page: usize) {
@@ -155,17 +136,9 @@ pub(crate) fn protect(world: &World, space: usize, page: usize) {
         let table = hardware.table(number);
         let slot = &table.entries[page % PAGES_PER_TABLE];
         if let Some(old) = Entry::from_bits(slot.load(SeqCst)) {
-            let new = Entry {
-                writable: false,
-                ..old
-            };
+            let new = Entry { writable: false, ..old };
             slot.store(new.bits(), SeqCst);
-            gather.change(
-                address(page),
-                PAGE,
-                &translation(Some(old)),
-                &translation(Some(new)),
-            );
+            gather.change(address(page), PAGE, &translation(Some(old)), &translation(Some(new)));
             protected = Some((old.frame, hardware.frames()[old.frame].changes));
         }
     });
@@ -186,17 +159,12 @@ pub(crate) fn replace(world: &World, space: usize, page: usize) {
             return;
         }
         let list = Unhooked::default();
-        let mut gather = world
-            .coherence
-            .gather(&world.spaces[space], Cause::CopyOnWrite, list);
+        let mut gather = world.coherence.gather(&world.spaces[space], Cause::CopyOnWrite, list);
         unhook(world, &mut gather, number, page);
         let unhooked = gather.flush().into_inner();
         hardware.must_be_gone(&unhooked.frames);
         let frame = hardware.new_frame(space, page);
-        let entry = Entry {
-            frame,
-            writable: current().is_multiple_of(2),
-        };
+        let entry = Entry { frame, writable: current().is_multiple_of(2) };
         hardware.table(number).entries[page % PAGES_PER_TABLE].store(entry.bits(), SeqCst);
         gather.finish().into_inner();
     });

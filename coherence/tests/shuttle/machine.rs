@@ -32,10 +32,7 @@ impl Entry {
     }
 
     pub(crate) fn from_bits(bits: u64) -> Option<Self> {
-        (bits & 1 == 1).then_some(Entry {
-            frame: bits as usize >> 2,
-            writable: bits & 2 != 0,
-        })
+        (bits & 1 == 1).then_some(Entry { frame: bits as usize >> 2, writable: bits & 2 != 0 })
     }
 }
 
@@ -117,10 +114,7 @@ impl World {
             loaded: Mutex::default(),
             mode: Mutex::new(Mode::Idle),
         };
-        let space = |_| Tables {
-            upper: Default::default(),
-            lock: AtomicBool::new(false),
-        };
+        let space = |_| Tables { upper: Default::default(), lock: AtomicBool::new(false) };
         let hardware = Hardware {
             cpus: (0..cpus).map(cpu).collect(),
             tags,
@@ -131,16 +125,8 @@ impl World {
         };
         let coherence = Coherence::new(hardware, switches).with_fault(fault);
         let spaces = (0..spaces).map(|root| coherence.new_space(root as u64)).collect();
-        let world = Arc::new(World {
-            coherence,
-            spaces,
-            finished: AtomicUsize::new(0),
-        });
-        world
-            .hardware()
-            .world
-            .set(Arc::downgrade(&world))
-            .expect("the world is new");
+        let world = Arc::new(World { coherence, spaces, finished: AtomicUsize::new(0) });
+        world.hardware().world.set(Arc::downgrade(&world)).expect("the world is new");
         world
     }
 
@@ -165,14 +151,9 @@ impl World {
             })
         };
         let tasks: Vec<_> = (0..cpus).map(run).collect();
-        tasks
-            .into_iter()
-            .for_each(|task| task.join().expect("the script ends"));
+        tasks.into_iter().for_each(|task| task.join().expect("the script ends"));
         for space in &self.spaces {
-            assert!(
-                space.active().is_empty() && space.lazy().is_empty(),
-                "a CPU is still in a set"
-            );
+            assert!(space.active().is_empty() && space.lazy().is_empty(), "a CPU is still in a set");
         }
     }
 
@@ -185,8 +166,7 @@ impl World {
     }
 
     pub(crate) fn activate(&self, space: usize) {
-        self.hardware()
-            .without_interrupts(|| self.coherence.activate(self.loaded(), &self.spaces[space]));
+        self.hardware().without_interrupts(|| self.coherence.activate(self.loaded(), &self.spaces[space]));
         *self.me().loaded.lock().unwrap() = Some(space);
         *self.me().mode.lock().unwrap() = Mode::User;
     }
@@ -194,16 +174,14 @@ impl World {
     /// A kernel thread takes the CPU.
     pub(crate) fn go_lazy(&self) {
         if let Some(loaded) = self.loaded() {
-            self.hardware()
-                .without_interrupts(|| self.coherence.go_lazy(loaded));
+            self.hardware().without_interrupts(|| self.coherence.go_lazy(loaded));
         }
         *self.me().mode.lock().unwrap() = Mode::Kernel;
     }
 
     pub(crate) fn leave(&self) {
         if let Some(loaded) = self.loaded() {
-            self.hardware()
-                .without_interrupts(|| self.coherence.leave(loaded));
+            self.hardware().without_interrupts(|| self.coherence.leave(loaded));
         }
         *self.me().loaded.lock().unwrap() = None;
         *self.me().mode.lock().unwrap() = Mode::Idle;
@@ -214,8 +192,7 @@ impl World {
         self.hardware().speculate();
         if self.me().pending.swap(false, SeqCst) {
             let mode = *self.me().mode.lock().unwrap();
-            self.hardware()
-                .without_interrupts(|| self.coherence.handle_requests(self.loaded(), mode));
+            self.hardware().without_interrupts(|| self.coherence.handle_requests(self.loaded(), mode));
         }
     }
 
@@ -247,10 +224,7 @@ impl Hardware {
     /// A new table; returns its number.
     pub(crate) fn new_table(&self) -> usize {
         let mut tables = self.tables.lock().unwrap();
-        tables.push(Arc::new(Table {
-            entries: Default::default(),
-            freed: AtomicBool::new(false),
-        }));
+        tables.push(Arc::new(Table { entries: Default::default(), freed: AtomicBool::new(false) }));
         tables.len()
     }
 
@@ -261,10 +235,7 @@ impl Hardware {
     /// A new frame for a page of a space; returns its number.
     pub(crate) fn new_frame(&self, space: usize, page: usize) -> usize {
         let mut frames = self.frames();
-        frames.push(Frame {
-            place: (space, page),
-            ..Frame::default()
-        });
+        frames.push(Frame { place: (space, page), ..Frame::default() });
         frames.len() - 1
     }
 
@@ -300,16 +271,8 @@ impl Hardware {
             return false;
         }
         let frame = &self.frames()[entry.frame];
-        assert!(
-            !frame.gone,
-            "{STALE}: CPU {} used a frame that is gone",
-            current()
-        );
-        assert!(
-            !(write && frame.protected),
-            "{STALE}: CPU {} wrote a protected frame",
-            current()
-        );
+        assert!(!frame.gone, "{STALE}: CPU {} used a frame that is gone", current());
+        assert!(!(write && frame.protected), "{STALE}: CPU {} wrote a protected frame", current());
         true
     }
 
@@ -334,11 +297,7 @@ impl Hardware {
         };
         self.caches().upper_levels.insert((tag, index), number);
         let table = self.table(number);
-        assert!(
-            !table.freed.load(SeqCst),
-            "{STALE}: CPU {} walked a freed table",
-            current()
-        );
+        assert!(!table.freed.load(SeqCst), "{STALE}: CPU {} walked a freed table", current());
         Entry::from_bits(table.entries[page % PAGES_PER_TABLE].load(SeqCst))
     }
 
@@ -364,9 +323,7 @@ unsafe impl Platform for Hardware {
     }
 
     fn interrupt(&self, targets: &CpuSet) {
-        targets
-            .iter()
-            .for_each(|target| self.cpus[target.index()].pending.store(true, SeqCst));
+        targets.iter().for_each(|target| self.cpus[target.index()].pending.store(true, SeqCst));
     }
 
     fn interrupts_enabled(&self) -> bool {
@@ -420,11 +377,7 @@ unsafe impl Platform for Hardware {
     }
 
     fn relax(&self) {
-        self.world
-            .get()
-            .and_then(Weak::upgrade)
-            .expect("the world outlives its tasks")
-            .window();
+        self.world.get().and_then(Weak::upgrade).expect("the world outlives its tasks").window();
         shuttle::thread::yield_now();
     }
 }

@@ -23,9 +23,7 @@ fn draw(choices: usize) -> usize {
 }
 
 fn variable(name: &str) -> Option<u64> {
-    std::env::var(name)
-        .ok()
-        .map(|value| value.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+    std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
 /// All mechanisms on most of the time; else all but one, or none.
@@ -70,11 +68,7 @@ fn live(world: &World, steps: usize) {
 
 fn history(cpus: usize, steps: usize, fault: Option<Fault>) {
     let spaces = 1 + draw(2);
-    let switches = if fault.is_some() {
-        Switches::ALL
-    } else {
-        draw_switches()
-    };
+    let switches = if fault.is_some() { Switches::ALL } else { draw_switches() };
     let world = World::new(cpus, spaces, [1, 3][draw(2)], switches, fault);
     world.run(move |world| live(world, steps));
 }
@@ -124,11 +118,7 @@ fn seed() -> u64 {
 /// Runs a history in schedules of both kinds: each step at random, and few changes of who runs (which finds deeper races).
 fn check(schedules: usize, history: fn()) {
     if let Ok(schedule) = std::env::var("CEASEFIRE_SCHEDULE") {
-        return run(
-            ReplayScheduler::new_from_encoded(&schedule),
-            FailurePersistence::None,
-            history,
-        );
+        return run(ReplayScheduler::new_from_encoded(&schedule), FailurePersistence::None, history);
     }
     let schedules = variable("CEASEFIRE_SCHEDULES").map_or(schedules, |count| count as usize);
     println!("seed {}, {schedules} schedules of each kind", seed());
@@ -146,51 +136,38 @@ fn must_be_noticed(fault: Fault, schedules: usize) {
             let random = RandomScheduler::new_from_seed(seed(), schedules);
             run(random, FailurePersistence::None, move || history(Some(fault)));
             let few_changes = PctScheduler::new_from_seed(seed(), 5, schedules);
-            run(few_changes, FailurePersistence::None, move || {
-                history(Some(fault))
-            });
+            run(few_changes, FailurePersistence::None, move || history(Some(fault)));
         }
     }));
-    let Err(panic) = noticed else {
-        panic!("{fault:?} goes unnoticed")
-    };
-    let message = panic
-        .downcast::<String>()
-        .map_or_else(|_| "no message".to_string(), |message| *message);
+    let Err(panic) = noticed else { panic!("{fault:?} goes unnoticed") };
+    let message = panic.downcast::<String>().map_or_else(|_| "no message".to_string(), |message| *message);
     assert!(message.contains(STALE), "{fault:?} fails otherwise: {message}");
 }
 
 #[test]
 fn two_cpus() {
-    check(1_000, || history(2, 20, None));
+    check(4_000, || history(2, 20, None));
 }
 
 #[test]
 fn three_cpus() {
-    check(1_000, || history(3, 15, None));
+    check(4_000, || history(3, 15, None));
 }
 
 #[test]
 fn four_cpus() {
-    check(1_000, || history(4, 12, None));
+    check(4_000, || history(4, 12, None));
 }
 
 #[test]
 fn two_cpus_that_churn() {
-    check(2_000, || churn(None));
+    check(8_000, || churn(None));
 }
 
 #[test]
 fn faults_are_noticed() {
-    let only_weak_memory_shows = [
-        Fault::NoFenceComingBack,
-        Fault::NoFenceEntering,
-        Fault::NoFenceInitiator,
-    ];
-    for fault in Fault::ALL
-        .into_iter()
-        .filter(|fault| !only_weak_memory_shows.contains(fault))
-    {
+    let only_weak_memory_shows = [Fault::NoFenceComingBack, Fault::NoFenceEntering, Fault::NoFenceInitiator];
+    for fault in Fault::ALL.into_iter().filter(|fault| !only_weak_memory_shows.contains(fault)) {
         must_be_noticed(fault, 10_000);
         println!("{fault:?} is noticed");
     }
