@@ -159,8 +159,8 @@ impl Program {
             companion.pack(&mut archive)?;
         }
         let words = arguments.iter().map(|argument| argument.as_bytes());
-        let arguments = std::iter::once(guest).chain(words).collect::<Vec<_>>().join(&0);
-        let environment = environment.iter().map(|entry| entry.as_bytes()).collect::<Vec<_>>().join(&0);
+        let arguments = ended_by_nul(std::iter::once(guest).chain(words));
+        let environment = ended_by_nul(environment.iter().map(|entry| entry.as_bytes()));
         let orders: [(&str, Vec<u8>); 3] = [
             (orders::ARGUMENTS, arguments),
             (orders::ENVIRONMENT, environment),
@@ -185,6 +185,10 @@ impl Program {
         }
         Ok(())
     }
+}
+
+fn ended_by_nul<'a>(words: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    words.flat_map(|word| word.iter().copied().chain([0])).collect()
 }
 
 /// The path of a program that may be named as in a shell.

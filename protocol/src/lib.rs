@@ -50,9 +50,9 @@ pub mod input {
 
 /// Files of the initramfs that tell the kernel what to run.
 pub mod orders {
-    /// The program's arguments, separated by NUL; the first is the path of the program.
+    /// The program's arguments, each ended by NUL; the first is the path of the program.
     pub const ARGUMENTS: &str = "/.ceasefire/arguments";
-    /// Its environment, separated by NUL.
+    /// Its environment, each setting ended by NUL.
     pub const ENVIRONMENT: &str = "/.ceasefire/environment";
     /// Its working directory.
     pub const DIRECTORY: &str = "/.ceasefire/directory";

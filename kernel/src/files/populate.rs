@@ -6,7 +6,7 @@ use super::filesystem::{self, DEVICES, FileSystem, PROC, ROOT, SHARED_MEMORY, SY
 use super::inode::Generated;
 use super::walk::Walk;
 use super::{
-    Caller, Content, Context, Description, Device, Directory, Entry, FileContent, FileTable, Inode, Pipe,
+    open, Caller, Content, Context, Description, Device, Directory, Entry, FileContent, FileTable, Inode, Pipe,
     Timestamp, procfs, sysfs, tree,
 };
 use crate::sync::Once;
@@ -16,6 +16,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use linux_raw_sys::general as abi;
+use protocol::orders;
 
 static TREE: Once<Arc<Entry>> = Once::new();
 
@@ -47,17 +48,20 @@ pub(crate) fn initialize(archive: &'static [u8]) {
     }
 }
 
-/// The descriptors of the first program: standard input, output and error.
+/// The descriptors of the first program: standard input, output and error. Input that was packed takes the line's place.
 pub(crate) fn initial_table() -> Arc<FileTable> {
     let table = FileTable::new();
     let devices = root().directory().and_then(|directory| directory.find(root(), b"dev"));
     let files = [(Line::Input, abi::O_RDONLY), (Line::Output, abi::O_WRONLY), (Line::Error, abi::O_WRONLY)];
-    for (line, mode) in files {
+    let packed = open::open(&walk(), orders::INPUT.as_bytes(), abi::O_RDONLY, 0).ok();
+    let input_is_packed = packed.is_some();
+    // Three descriptors fit into any table.
+    let _ = packed.map(|description| table.insert(description, false, 0, 3));
+    for (line, mode) in files.into_iter().skip(usize::from(input_is_packed)) {
         let content = Content::Device(Device::Standard(line));
         let inode = Inode::new(&DEVICES, content, 0o620, &Caller::root());
         let entry = Entry::new(devices.clone(), b"console", inode);
         let description = Description::new(entry, Box::new(ConsoleFile::line(line)), mode | abi::O_LARGEFILE);
-        // Three descriptors fit into any table.
         let _ = table.insert(description, false, 0, 3);
     }
     Arc::new(table)

@@ -1,7 +1,6 @@
 //! The program that the machine was booted for.
 //!
-//! The initial archive names it: `/.ceasefire/arguments` and `environment` hold strings that end in NUL bytes, `directory` the working
-//! directory. It is process 2, leads a session and a group of its own, and has the console as its standard files.
+//! The initial archive names it, as `protocol::orders` says. It is process 2, leads a session and a group of its own, and has the console as its standard files.
 
 use super::credentials::Credentials;
 use super::execute;
@@ -21,11 +20,9 @@ use crate::task::Task;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use protocol::orders;
 use protocol::report::Exit;
 
-const ARGUMENTS: &[u8] = b"/.ceasefire/arguments";
-const ENVIRONMENT: &[u8] = b"/.ceasefire/environment";
-const DIRECTORY: &[u8] = b"/.ceasefire/directory";
 /// What a shell gives for a program that is there but cannot be executed, and for one that is not there.
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
@@ -33,7 +30,7 @@ const NOT_FOUND: u8 = 127;
 /// Starts the main program. If that fails the machine reports an exit status as a shell would, and stops.
 pub(crate) fn start_init() {
     let context = Arc::new(Context::new(files::root().clone()));
-    let arguments = strings(&context, ARGUMENTS);
+    let arguments = strings(&context, orders::ARGUMENTS);
     let path = arguments.first().cloned().unwrap_or_default();
     if let Err(error) = start(context, path.clone(), arguments) {
         log::error!("cannot start {}: {error:?}", String::from_utf8_lossy(&path));
@@ -43,10 +40,10 @@ pub(crate) fn start_init() {
 }
 
 fn start(context: Arc<Context>, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Result<(), Errno> {
-    if let Some(directory) = strings(&context, DIRECTORY).into_iter().next() {
+    if let Some(directory) = strings(&context, orders::DIRECTORY).into_iter().next() {
         context.set_working(files::find(&context, &Caller::root(), &directory)?);
     }
-    let environment = strings(&context, ENVIRONMENT);
+    let environment = strings(&context, orders::ENVIRONMENT);
     let program = files::open_executable(&context, &Caller::root(), &path)?;
     let find = |path: &[u8]| files::open_executable(&context, &Caller::root(), path);
     let arguments = Arguments { arguments, environment };
@@ -107,8 +104,8 @@ fn publish(process: &Arc<Process>, thread: &Arc<Thread>) {
 }
 
 /// The strings in a file of the archive; none if it is not there.
-fn strings(context: &Context, path: &[u8]) -> Vec<Vec<u8>> {
-    let Ok(entry) = files::find(context, &Caller::root(), path) else { return Vec::new() };
+fn strings(context: &Context, path: &str) -> Vec<Vec<u8>> {
+    let Ok(entry) = files::find(context, &Caller::root(), path.as_bytes()) else { return Vec::new() };
     let Ok(content) = entry.inode().regular() else { return Vec::new() };
     let mut bytes = alloc::vec![0; content.size() as usize];
     let length = content.read_at(0, &mut bytes);
