@@ -35,7 +35,7 @@ pub(super) const STEPS: [Step; 7] = [
 ];
 
 fn format() -> Command {
-    cargo(&["fmt", "--all", "--check"])
+    cargo(&["fmt", "--all", "--", "--check", "--files-with-diff"])
 }
 
 fn kernel_build() -> Command {
