@@ -5,12 +5,13 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
 use coherence::{CpuId, Mechanism, Row};
-use protocol::report::{self, Clock, Exit, Memory, Report};
+use protocol::report::{self, Clock, Exit, Memory, Report, UnknownCall};
 
 use crate::arch::layout::PAGE_BYTES;
 use crate::console::{self, Channel};
 use crate::frames::FRAMES;
 use crate::interrupt::shootdown::COHERENCE;
+use crate::syscall::unknown_calls;
 use crate::{boot, cpu, heap, power, time};
 
 static PROGRAM_START: AtomicU64 = AtomicU64::new(0);
@@ -45,7 +46,7 @@ fn compose(exit: Exit) -> Report {
         cpus: cpus as u32,
         mechanisms: Mechanism::ALL.into_iter().map(mechanism).collect(),
         ledger: ledger(cpus),
-        unknown_system_calls: Vec::new(),
+        unknown_system_calls: unknown_calls().into_iter().map(|(number, calls)| UnknownCall { number, calls }).collect(),
         clock: Clock { program_start: PROGRAM_START.load(Ordering::Relaxed), program_end },
         memory: memory(),
     }

@@ -144,7 +144,6 @@ fn load(
     let shown = program.shown_path(files::root());
     let name = shown.rsplit(|&byte| byte == b'/').next().unwrap_or(&shown).to_vec();
     let facts = Program {
-        path: shown,
         file: Some(program.clone()),
         arguments: stack.arguments.clone(),
         environment: stack.environment.clone(),

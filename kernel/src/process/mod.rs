@@ -59,8 +59,8 @@ use main_program::main_program_ended;
 pub(crate) use status::{ExitStatus, Usage};
 pub(crate) use thread::{DEFAULT_TIMER_SLACK, FaultRecord, NAME_SIZE, Thread};
 pub(crate) use thread_group::Process;
-pub(crate) use timers::{Interval, PosixTimer, Timers};
-pub(crate) use user_space::{Program, UserSpace};
+pub(crate) use timers::{Interval, PosixTimer};
+pub(crate) use user_space::UserSpace;
 pub(crate) use wait::{Event, Report, WaitOptions, Which, wait};
 
 /// Nanoseconds of one tick of user mode's clock (`sysconf(_SC_CLK_TCK)` is 100).

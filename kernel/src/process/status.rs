@@ -19,14 +19,6 @@ impl ExitStatus {
             ExitStatus::Killed(signal) => u32::from(signal.number()),
         }
     }
-
-    /// What a shell shows: the code, or 128 plus the signal.
-    pub(crate) fn shell_code(self) -> u8 {
-        match self {
-            ExitStatus::Exited(code) => code,
-            ExitStatus::Killed(signal) => 128 + signal.number(),
-        }
-    }
 }
 
 /// What a thread, a process or its children used.

@@ -9,7 +9,6 @@ use crate::files::Entry;
 use crate::memory::AddressSpace;
 use crate::sync::SpinLock;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::ops::Range;
 
 /// A counted use of an address space.
@@ -21,8 +20,6 @@ pub(crate) struct UserSpace {
 /// What `execve` put there.
 #[derive(Clone, Default)]
 pub(crate) struct Program {
-    /// Path of the executable as it was resolved.
-    pub(crate) path: Vec<u8>,
     /// The executable itself, for `/proc/PID/exe`.
     pub(crate) file: Option<Arc<Entry>>,
     /// Where the argument strings are.

@@ -24,7 +24,7 @@ pub(crate) struct Errno(u16);
 macro_rules! errors {
     ($($name:ident)*) => {
         impl Errno {
-            $(#[allow(missing_docs)] pub const $name: Errno = Errno(abi::$name as u16);)*
+            $(#[allow(missing_docs)] pub(crate) const $name: Errno = Errno(abi::$name as u16);)*
 
             fn name(self) -> Option<&'static str> {
                 match self {
@@ -59,11 +59,6 @@ impl Errno {
     /// Whether it is one of the four above.
     pub(crate) const fn is_restart(self) -> bool {
         matches!(self.0, 512..=516)
-    }
-
-    /// The number, as user mode knows it.
-    pub(crate) const fn number(self) -> u16 {
-        self.0
     }
 
     /// The value for `rax`: the number negated, in two's complement.

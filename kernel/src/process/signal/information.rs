@@ -13,7 +13,6 @@ pub(crate) const INFORMATION_SIZE: usize = 128;
 pub(crate) mod code {
     pub(crate) const SI_USER: i32 = 0;
     pub(crate) const SI_KERNEL: i32 = 0x80;
-    pub(crate) const SI_QUEUE: i32 = -1;
     pub(crate) const SI_TIMER: i32 = -2;
     pub(crate) const SI_TKILL: i32 = -6;
     pub(crate) const SEGV_MAPERR: i32 = 1;
@@ -27,11 +26,9 @@ pub(crate) mod code {
     pub(crate) const FPE_FLTRES: i32 = 6;
     pub(crate) const FPE_FLTINV: i32 = 7;
     pub(crate) const ILL_ILLOPN: i32 = 2;
-    pub(crate) const TRAP_BRKPT: i32 = 1;
     pub(crate) const TRAP_TRACE: i32 = 2;
     pub(crate) const CLD_EXITED: i32 = 1;
     pub(crate) const CLD_KILLED: i32 = 2;
-    pub(crate) const CLD_DUMPED: i32 = 3;
     pub(crate) const CLD_STOPPED: i32 = 5;
     pub(crate) const CLD_CONTINUED: i32 = 6;
 }

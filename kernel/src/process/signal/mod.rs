@@ -23,12 +23,12 @@ mod stop;
 
 pub(crate) use action::{Action, ActionFlags, Actions, Disposition};
 pub(crate) use deliver::{Interrupted, deliver, force};
-pub(crate) use frame::{MINIMUM_STACK, StackRecord, frame_size, return_from_handler};
+pub(crate) use frame::{StackRecord, frame_size, return_from_handler};
 pub(crate) use information::{INFORMATION_SIZE, Information, Origin, code};
 pub(crate) use mask::{AlternateStack, pending_and_blocked, set_mask, suspend, wait_for, with_mask};
 pub(crate) use pending::Pending;
-pub(crate) use send::{raise, send_to_group, send_to_process, send_to_thread, set_action};
-pub(crate) use set::{DefaultAction, Signal, SignalSet};
+pub(crate) use send::{raise, send_to_process, send_to_thread, set_action};
+pub(crate) use set::{Signal, SignalSet};
 pub(super) use send::{expire_timer_signal, wake_one_for};
 pub(super) use state::{SignalState, notify};
 pub(super) use stop::report_if_stopped;

@@ -1,9 +1,9 @@
-//! Sending: to a process, to one thread, to a group of processes.
+//! Sending: to a process or to one thread.
 //!
 //! Sending may happen in a timer's interrupt, so it takes only locks that keep interrupts off and allocates nothing for a
 //! standard signal.
 
-use super::super::{ExitStatus, Process, Thread, current, family};
+use super::super::{ExitStatus, Process, Thread, current};
 use super::action::Action;
 use super::information::Information;
 use super::set::{Signal, SignalSet};
@@ -45,16 +45,6 @@ pub(crate) fn send_to_thread(thread: &Arc<Thread>, information: Information) -> 
         notify(thread);
     }
     Ok(())
-}
-
-/// Sends to every living process of a group. Returns how many there were.
-pub(crate) fn send_to_group(group: u32, information: Information) -> usize {
-    let members = family::group_members(group);
-    for process in &members {
-        // A full queue of one member does not concern the others.
-        let _ = send_to_process(process, information);
-    }
-    members.len()
 }
 
 /// The effects that sending has by itself, whether or not the signal is blocked: SIGCONT continues, stop signals and SIGCONT

@@ -29,7 +29,7 @@ macro_rules! signals {
     ($($name:ident = $number:literal)*) => {
         #[allow(dead_code, missing_docs)] // the full list reads better than the part that is used
         impl Signal {
-            $(pub const $name: Signal = Signal($number);)*
+            $(pub(crate) const $name: Signal = Signal($number);)*
         }
     };
 }
