@@ -188,7 +188,6 @@ fn end_other_threads(thread: &Arc<Thread>) -> Result<(), Errno> {
     }
     let mut signals = process.signals.lock();
     signals.executing = None;
-    signals.leader_status = None;
     Ok(())
 }
 

@@ -30,16 +30,16 @@ pub(crate) fn end_process(status: ExitStatus) -> ! {
     end_thread(status)
 }
 
-/// Ends the current thread. `status` becomes that of the process if this is its first thread and nobody says another.
+/// Ends the current thread. `status` becomes that of the process if this is its last thread and `exit_group` has said no other.
 pub(crate) fn end_thread(status: ExitStatus) -> ! {
     let thread = current();
     say_goodbye(&thread);
     let process = thread.process().clone();
-    let last = leave(&thread, &process, status);
+    let last = leave(&thread, &process);
     thread.set_files(None);
     thread.set_context(None);
     if last {
-        end_last(&process);
+        end_last(&process, status);
     } else {
         process.changes.wake_all();
         report_if_stopped(&process);
@@ -68,14 +68,11 @@ pub(super) fn release_vfork(thread: &Thread) {
 }
 
 /// Takes the thread out of its process. Returns whether it was the last.
-fn leave(thread: &Arc<Thread>, process: &Process, status: ExitStatus) -> bool {
+fn leave(thread: &Arc<Thread>, process: &Process) -> bool {
     let usage = thread.usage();
     let gone = FAMILY.lock().remove_thread(thread.id());
     let (last, listed) = {
         let mut signals = process.signals.lock();
-        if thread.id() == process.id() {
-            signals.leader_status = Some(status);
-        }
         let at = signals.threads.iter().position(|one| Arc::ptr_eq(one, thread));
         let listed = at.map(|at| signals.threads.swap_remove(at));
         // Signals of the process that this thread was chosen for are offered to another.
@@ -91,14 +88,11 @@ fn leave(thread: &Arc<Thread>, process: &Process, status: ExitStatus) -> bool {
     last
 }
 
-fn end_last(process: &Arc<Process>) {
+fn end_last(process: &Arc<Process>, status: ExitStatus) {
     process.timers().clear();
     drop(task::current().leave_space());
     drop(process.set_memory(None));
-    let status = {
-        let signals = process.signals.lock();
-        signals.ending.or(signals.leader_status).unwrap_or(ExitStatus::Exited(0))
-    };
+    let status = process.signals.lock().ending.unwrap_or(status);
     hang_up_orphaned_groups(process.id());
     let usage = process.usage();
     let orphans = FAMILY.lock().disown_children(process.id());
@@ -192,7 +186,11 @@ fn hang_up_orphaned_groups(ending: u32) {
         let own = member.group;
         groups.retain(|&group| {
             let without = !family.members().any(|one| {
-                one.group == group && one.parent != ending && has_outside_parent(&family, one, ending)
+                one.group == group
+                    && one.ended.is_none()
+                    && one.process.id() != ending
+                    && one.parent != ending
+                    && family.has_outside_parent(one)
             });
             without && (group != own || family.is_orphaned(group, Some(ending)))
         });
@@ -208,12 +206,4 @@ fn hang_up_orphaned_groups(ending: u32) {
             }
         }
     }
-}
-
-fn has_outside_parent(family: &family::Family, member: &family::Member, ending: u32) -> bool {
-    member.ended.is_none()
-        && member.process.id() != ending
-        && family
-            .member(member.parent)
-            .is_some_and(|parent| parent.session == member.session && parent.group != member.group)
 }

@@ -9,12 +9,14 @@
 //! Ids of threads, processes, groups and sessions come from one space and an id is used again only when none
 //! of the four still bears it.
 
+use super::exit::MAIN;
 use super::{ExitStatus, Process, Thread, Usage};
 use super::signal::Signal;
 use crate::sync::SpinLock;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 /// The kernel's own process id.
 pub(crate) const REAPER: u32 = 1;
@@ -87,6 +89,7 @@ impl Family {
     pub(super) fn add(&mut self, member: Member) {
         self.forks += 1;
         let id = member.process.id();
+        member.process.parent.store(member.parent, Ordering::Relaxed);
         if let Some(parent) = self.members.get_mut(&member.parent) {
             parent.children.push(id);
         }
@@ -150,6 +153,7 @@ impl Family {
         for child in &children {
             if let Some(child) = self.members.get_mut(child) {
                 child.parent = heir;
+                child.process.parent.store(heir, Ordering::Relaxed);
             }
         }
         if let Some(heir) = self.members.get_mut(&heir) {
@@ -161,7 +165,7 @@ impl Family {
     fn heir(&self, id: u32) -> u32 {
         let mut ancestor = self.members.get(&id).map_or(REAPER, |member| member.parent);
         while let Some(member) = self.members.get(&ancestor) {
-            let reaps = member.process.reaps_orphans.load(core::sync::atomic::Ordering::Relaxed);
+            let reaps = member.process.reaps_orphans.load(Ordering::Relaxed);
             if member.ended.is_none() && reaps {
                 return ancestor;
             }
@@ -177,11 +181,17 @@ impl Family {
             member.group == group
                 && member.ended.is_none()
                 && Some(member.process.id()) != except
-                && self
-                    .members
-                    .get(&member.parent)
-                    .is_some_and(|parent| parent.session == member.session && parent.group != group)
+                && self.has_outside_parent(member)
         })
+    }
+
+    /// Whether a member's parent belongs to another group of its session. That of the main program does: the kernel is its
+    /// shell. It is nobody else's; orphans that it adopts are orphans.
+    pub(super) fn has_outside_parent(&self, member: &Member) -> bool {
+        match self.members.get(&member.parent) {
+            Some(parent) => parent.session == member.session && parent.group != member.group,
+            None => member.session == REAPER && MAIN.get() == Some(&member.process.id()),
+        }
     }
 }
 

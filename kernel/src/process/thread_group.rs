@@ -6,6 +6,7 @@
 //! that are held for a copy only.
 
 use super::credentials::Credentials;
+use super::family::REAPER;
 use super::limits::{Limit, Limits, Resource};
 use super::timers::Timers;
 use super::signal::{Action, Actions, Signal, SignalState};
@@ -35,6 +36,8 @@ pub(crate) struct Process {
     /// What children that were waited for used.
     child_usage: SpinLock<Usage>,
     timers: Timers,
+    /// Id of the parent, a copy of what the family says, for `getppid`.
+    pub(super) parent: AtomicU32,
     /// Nanoseconds since boot.
     started: u64,
     /// PR_SET_CHILD_SUBREAPER.
@@ -68,6 +71,7 @@ impl Process {
             past_time: AtomicU64::new(0),
             child_usage: SpinLock::new(Usage::default()),
             timers: Timers::new(),
+            parent: AtomicU32::new(REAPER),
             started: crate::time::now(),
             reaps_orphans: AtomicBool::new(false),
             parent_death_signal: AtomicU32::new(0),
@@ -82,6 +86,11 @@ impl Process {
     /// Process id, also the id of its first thread.
     pub(crate) fn id(&self) -> u32 {
         self.id
+    }
+
+    /// Id of its parent, 1 for the kernel.
+    pub(crate) fn parent(&self) -> u32 {
+        self.parent.load(Ordering::Relaxed)
     }
 
     /// Nanoseconds since boot when it was made.

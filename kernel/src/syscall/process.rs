@@ -7,9 +7,10 @@ use crate::files::{self, Entry};
 use crate::memory::user;
 use crate::process::signal::{Information, Origin, Signal, code};
 use crate::process::{
-    self, CloneFlags, CloneRequest, Event, ExitStatus, NANOSECONDS_PER_TICK, REAPER, Report, STRING_MAX, USER_END,
-    WaitOptions, Which, current, relations,
+    self, CloneFlags, CloneRequest, Event, ExitStatus, NANOSECONDS_PER_TICK, Report, STRING_MAX, Thread,
+    USER_END, WaitOptions, Which, current, relations,
 };
+use crate::task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
@@ -188,7 +189,7 @@ fn read_strings(mut list: u64) -> Result<Vec<Vec<u8>>, Errno> {
         }
         strings.push(string);
         list = list.checked_add(8).ok_or(Errno::EFAULT)?;
-        crate::task::yield_if_needed();
+        task::yield_if_needed();
     }
 }
 
@@ -291,17 +292,22 @@ fn child_information(report: &Report) -> Information {
 
 /// `getpid()`.
 pub(super) fn getpid(_arguments: &Arguments) -> Result<usize, Errno> {
-    Ok(current().process().id() as usize)
+    Ok(with_current(|thread| thread.process().id()))
+}
+
+/// Looks at the running thread without taking a reference: the id calls do nothing else.
+fn with_current(look: impl FnOnce(&Thread) -> u32) -> usize {
+    task::current().thread().map_or(0, |thread| look(thread)) as usize
 }
 
 /// `gettid()`.
 pub(super) fn gettid(_arguments: &Arguments) -> Result<usize, Errno> {
-    Ok(current().id() as usize)
+    Ok(with_current(Thread::id))
 }
 
 /// `getppid()`.
 pub(super) fn getppid(_arguments: &Arguments) -> Result<usize, Errno> {
-    Ok(relations(current().process().id()).map_or(REAPER, |own| own.parent) as usize)
+    Ok(with_current(|thread| thread.process().parent()))
 }
 
 /// `getpgid(process)`.

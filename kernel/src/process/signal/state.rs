@@ -26,8 +26,6 @@ pub(in super::super) struct SignalState {
     pub(in super::super) waiting: usize,
     /// It was continued from a stop that was reported; the first thread to run again tells the parent.
     pub(in super::super) continued: bool,
-    /// What the first thread ended with, which is the process's status unless `ending` says another.
-    pub(in super::super) leader_status: Option<ExitStatus>,
 }
 
 impl SignalState {
@@ -42,7 +40,6 @@ impl SignalState {
             stop_reported: false,
             waiting: 0,
             continued: false,
-            leader_status: None,
         }
     }
 
