@@ -14,8 +14,15 @@
 //! ```
 //!
 //! If B met A's cleared entry, then the table lock orders A's announcement before B's question. If B's answer is still
-//! "nobody", A has withdrawn, and its flush is over. Otherwise B cannot know what A took out, and flushes everything, as if
-//! tables were freed.
+//! "nobody", A has withdrawn, and its flush is over. Otherwise B flushes all that it is about to tell its program of: the
+//! addresses that it named with [`about`](Gather::about), or else everything.
+//!
+//! That is for the sake of B's own promise, so CPUs that borrow the space need not hear of it (they compare generations before
+//! they run that program again). If A unhooked tables too, A tells them before it frees those.
+//!
+//! **Under one lock.** An operation that flushes before it drops the table lock, under which it made all its changes, cannot be
+//! met half done; and a page fault tells its program nothing. Such an operation need neither announce itself nor ask:
+//! [`gather_under_lock`](Coherence::gather_under_lock).
 
 use crate::fault::Fault;
 use crate::policy::{self, Decision, Translation};
@@ -34,8 +41,18 @@ pub struct Gather<'a, P: Platform, L> {
     outstanding: Option<Flush>,
     /// Whether anything has been flushed since the beginning.
     flushed_before: bool,
+    meeting: Meeting,
     /// `None` only after `finish` took it.
     list: Option<L>,
+}
+
+/// What is flushed at the end because another operation may have been met.
+#[derive(Clone, Copy, Debug)]
+enum Meeting {
+    /// This, if another one is announced.
+    Flushes(Flush),
+    /// Nothing: all happens under one lock.
+    CannotBe,
 }
 
 impl<P: Platform> Coherence<P> {
@@ -45,11 +62,33 @@ impl<P: Platform> Coherence<P> {
     /// rules of [`flush`](Coherence::flush) hold for the gather's methods.
     pub fn gather<'a, L>(&'a self, space: &'a Space, cause: Cause, list: L) -> Gather<'a, P, L> {
         space.gathers.begin();
-        Gather { coherence: self, space, cause, outstanding: None, flushed_before: false, list: Some(list) }
+        self.begin(space, cause, list, Meeting::Flushes(Flush::all()))
+    }
+
+    /// Begins an operation all of whose changes are made *and flushed* under one table lock, and after which nobody is told
+    /// that something is gone: the handling of a page fault.
+    ///
+    /// Begin and finish it under the lock. It has no part in the nested rule.
+    pub fn gather_under_lock<'a, L>(&'a self, space: &'a Space, cause: Cause, list: L) -> Gather<'a, P, L> {
+        self.begin(space, cause, list, Meeting::CannotBe)
+    }
+
+    fn begin<'a, L>(&'a self, space: &'a Space, cause: Cause, list: L, meeting: Meeting) -> Gather<'a, P, L> {
+        let (outstanding, flushed_before) = (None, false);
+        Gather { coherence: self, space, cause, outstanding, flushed_before, meeting, list: Some(list) }
     }
 }
 
 impl<P: Platform, L> Gather<'_, P, L> {
+    /// Names the addresses that the operation tells its program of, with the smallest size of their pages: when it has met
+    /// another operation, it flushes these and not everything.
+    pub fn about(mut self, addresses: Flush) -> Self {
+        if let Meeting::Flushes(all) = &mut self.meeting {
+            *all = addresses;
+        }
+        self
+    }
+
     /// Takes note that the entry for the `size` bytes at `address` has been changed from `old` to `new`.
     ///
     /// `old` is what an atomic exchange returned. Returns what was decided; the gather acts on it by itself. Without the
@@ -112,9 +151,12 @@ impl<P: Platform, L> Gather<'_, P, L> {
     fn conclude(&mut self) {
         let counters = self.coherence.counters();
         counters.count(Row::Event(Event::Gather));
-        if !self.space.gathers.is_alone() && !self.coherence.has_fault(Fault::NoNestedRule) {
+        if let Meeting::Flushes(addresses) = self.meeting
+            && !self.space.gathers.is_alone()
+            && !self.coherence.has_fault(Fault::NoNestedRule)
+        {
             counters.count(Row::Event(Event::NestedGather));
-            self.outstanding = Some(Flush::all().freeing_tables());
+            self.outstanding = Some(self.outstanding.map_or(addresses, |flush| flush.merge(&addresses)));
         }
         match self.outstanding.take() {
             Some(flush) => {
@@ -134,7 +176,9 @@ impl<P: Platform, L> Drop for Gather<'_, P, L> {
         if self.list.is_some() {
             self.conclude();
         }
-        self.space.gathers.end();
+        if let Meeting::Flushes(_) = self.meeting {
+            self.space.gathers.end();
+        }
     }
 }
 

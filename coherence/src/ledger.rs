@@ -81,7 +81,7 @@ names! {
     pub enum Event {
         SpuriousFault "spurious_fault": "Faults on an access which the entry already allowed.",
         Gather "gather": "Operations that gathered their changes.",
-        NestedGather "nested_gather": "Of those, how many flushed everything because another one was in progress.",
+        NestedGather "nested_gather": "Of those, how many flushed all that they promised because another one was in progress.",
         TablesFreed "tables_freed": "Requests that freed page tables, which CPUs that borrow must hear of.",
         OverCeiling "over_ceiling": "Requests for more pages than are flushed one by one.",
         EmptyInterrupt "empty_interrupt": "Interrupts that found their requests already answered.",

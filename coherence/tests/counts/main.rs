@@ -236,6 +236,42 @@ fn nested_gathers_flush_everything() {
     machine.leave(0);
 }
 
+#[test]
+fn a_nested_gather_flushes_what_it_is_about_and_leaves_lazy_cpus_alone() {
+    let machine = Machine::new(1, Switches::ALL);
+    let space = machine.space(1);
+    (0..3).for_each(|cpu| machine.run(cpu, &space));
+    machine.idle(2);
+    machine.log();
+    let first = machine.coherence.gather(&space, Cause::Dontneed, ());
+    let mut second =
+        machine.coherence.gather(&space, Cause::Dontneed, ()).about(Flush::range(0, 2 * PAGE, PAGE));
+    second.change(0, PAGE, &PRESENT, &ABSENT);
+    second.finish().into_inner();
+    let pages = [Did::Page(0), Did::Page(PAGE)];
+    assert_eq!(machine.log(), [(1, pages[0]), (1, pages[1]), (0, pages[0]), (0, pages[1])]);
+    first.finish().into_inner();
+    (0..3).for_each(|cpu| machine.leave(cpu));
+}
+
+#[test]
+fn a_gather_under_a_lock_meets_nobody() {
+    let machine = Machine::new(1, Switches::ALL);
+    let space = machine.space(1);
+    machine.run(0, &space);
+    machine.log();
+    let announced = machine.coherence.gather(&space, Cause::Dontneed, ());
+    let mut fault = machine.coherence.gather_under_lock(&space, Cause::CopyOnWrite, ());
+    fault.change(0, PAGE, &READ_ONLY, &PRESENT);
+    fault.finish().into_inner();
+    let fault = machine.coherence.gather_under_lock(&space, Cause::CopyOnWrite, ());
+    announced.finish().into_inner();
+    fault.finish().into_inner();
+    assert_eq!(machine.log(), []);
+    assert_eq!(machine.total(Row::Event(Event::NestedGather)), 0);
+    machine.leave(0);
+}
+
 /// What a fixed little history costs: a promotion, a removal of two pages in one operation, while one CPU runs and one is lazy.
 fn history(switches: Switches) -> (u64, Vec<Did>, Vec<Did>) {
     let machine = Machine::new(1, switches);

@@ -239,7 +239,8 @@ pub(crate) const NESTED_GATHERS: Scenario = Scenario {
         let lock = Arc::new(loom::sync::Mutex::new(()));
         let drop_page = |lock: Arc<loom::sync::Mutex<()>>| {
             move |world: &World| {
-                let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
+                let gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
+                let mut gather = gather.about(Flush::page(0, PAGE));
                 let guard = lock.lock().unwrap();
                 if world.tables().entries[0].load(Relaxed) != 0 {
                     world.tables().entries[0].store(0, Relaxed);

@@ -2,7 +2,7 @@
 //!
 //! Each tells the oracle what it promises: to the next owner of a frame or table, and to the program when it returns.
 
-use coherence::{Cause, Decision, Gather, Translation};
+use coherence::{Cause, Decision, Flush, Gather, Translation};
 
 use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -69,7 +69,7 @@ fn fault(world: &World, space: usize, page: usize, write: bool) {
                 let decision = world.coherence.judge(&translation(Some(entry)), &translation(Some(new)));
                 slot.store(new.bits(), SeqCst);
                 if let Decision::Flush(_) = decision {
-                    let flush = coherence::Flush::page(address(page), PAGE);
+                    let flush = Flush::page(address(page), PAGE);
                     world.coherence.flush(&world.spaces[space], flush, Cause::CopyOnWrite);
                 }
             }
@@ -84,6 +84,10 @@ type SomeGather<'a> = Gather<'a, Hardware, Unhooked>;
 pub(crate) fn unmap(world: &World, space: usize, pages: std::ops::Range<usize>) {
     let hardware = world.hardware();
     let mut gather = world.coherence.gather(&world.spaces[space], Cause::Munmap, Unhooked::default());
+    if pages.len() > 1 {
+        // Some name what they are about; the others are about everything.
+        gather = gather.about(Flush::range(address(pages.start), address(pages.end), PAGE));
+    }
     let mut former = Vec::new();
     world.locked(space, |tables| {
         for page in pages.clone() {
@@ -159,7 +163,7 @@ pub(crate) fn replace(world: &World, space: usize, page: usize) {
             return;
         }
         let list = Unhooked::default();
-        let mut gather = world.coherence.gather(&world.spaces[space], Cause::CopyOnWrite, list);
+        let mut gather = world.coherence.gather_under_lock(&world.spaces[space], Cause::CopyOnWrite, list);
         unhook(world, &mut gather, number, page);
         let unhooked = gather.flush().into_inner();
         hardware.must_be_gone(&unhooked.frames);
