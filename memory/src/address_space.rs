@@ -140,6 +140,11 @@ impl<E: Environment> AddressSpace<E> {
         Changes::new(&self.environment, &self.space, cause)
     }
 
+    /// The changes of a fault, whose table lock is held already and until they are finished.
+    pub(crate) fn changes_under_lock(&self, cause: Cause) -> Changes<'_, E> {
+        Changes::under_lock(&self.environment, &self.space, cause)
+    }
+
     pub(crate) fn is_zero_frame(&self, frame: FrameNumber) -> bool {
         frame == self.environment.frames().zero_frame()
     }

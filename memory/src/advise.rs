@@ -62,7 +62,7 @@ impl<E: Environment> AddressSpace<E> {
 
     fn drop_pages(&self, range: PageRange, cause: Cause) -> Result<(), Error> {
         let layout = self.shared();
-        let mut changes = self.changes(cause);
+        let mut changes = self.changes(cause).about(range);
         for area in layout.areas.overlapping(range) {
             let is_refused = area.has_flag(AreaFlags::LOCKED)
                 || (cause == Cause::Free && !area.is_private_anonymous());

@@ -4,13 +4,13 @@
 //! these, before its first table lock, and so causes at most one round of interrupts. The frames go back to the
 //! allocator only in [`Changes::finish`], out of a `Flushed`: there is no other way to get at them.
 
-use coherence::{Cause, Gather, Space};
+use coherence::{Cause, Flush, Gather, Space};
 
 use crate::entry::Entry;
 use crate::environment::Environment;
 use crate::frame::FrameNumber;
 use crate::frame_list::FrameList;
-use crate::range::PAGE_SIZE;
+use crate::range::{PAGE_SIZE, PageRange};
 
 /// The changes of one operation.
 pub(crate) struct Changes<'a, E: Environment> {
@@ -28,6 +28,23 @@ impl<'a, E: Environment> Changes<'a, E> {
             environment,
             gather: Some(gather),
         }
+    }
+
+    /// Begins the handling of a fault: all its changes are made and flushed under one table lock, which is held already and
+    /// until it is finished, so nobody can meet it half done.
+    pub(crate) fn under_lock(environment: &'a E, space: &'a Space, cause: Cause) -> Self {
+        let gather = environment.coherence().gather_under_lock(space, cause, FrameList::default());
+        Self {
+            environment,
+            gather: Some(gather),
+        }
+    }
+
+    /// Names the range that the operation is about, which is all that it flushes if it meets another one.
+    pub(crate) fn about(mut self, range: PageRange) -> Self {
+        let addresses = Flush::range(range.start(), range.end(), PAGE_SIZE);
+        self.gather = self.gather.take().map(|gather| gather.about(addresses));
+        self
     }
 
     /// Takes note that the page at `address` had `old` (as an atomic exchange returned it) and now has `new`.

@@ -33,10 +33,10 @@ impl<E: Environment> AddressSpace<E> {
         } else {
             Some(self.frame_for_copy(seen)?)
         };
-        let mut changes = self.changes(Cause::CopyOnWrite);
         let Some(mut leaf) = layout.tables.leaf(page) else {
             return Ok(Attempt::Again);
         };
+        let mut changes = self.changes_under_lock(Cause::CopyOnWrite);
         let now = leaf.entry(page);
         if !now.is_same_but_for_use(seen) {
             return Ok(Attempt::Again);

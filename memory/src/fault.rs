@@ -152,10 +152,10 @@ impl<E: Environment> AddressSpace<E> {
     /// Raises an entry to what the area allows: a page that lost rights to `PROT_NONE` and has them back, or a shared
     /// page that was mapped before the area became writable.
     fn raise(&self, layout: &Layout<E>, area: &Area<E>, page: u64) -> Attempt {
-        let mut changes = self.changes(Cause::Mprotect);
         let Some(mut leaf) = layout.tables.leaf(page) else {
             return Attempt::Again;
         };
+        let mut changes = self.changes_under_lock(Cause::Mprotect);
         if leaf.entry(page).is_empty() {
             return Attempt::Again;
         }
