@@ -48,7 +48,8 @@ pub(crate) fn run_if_asked() {
         return;
     }
     assert!(cpu::count() >= 2, "selfcheck needs two CPUs");
-    let subject = Subject::start_on(1);
+    // Another CPU than this one, which waits for it without letting others run.
+    let subject = Subject::start_on(usize::from(cpu::index() == 0));
     let pages = PAGES.map(Page::new);
     turned_entry(&subject, &pages[0]);
     removed_dirty_entry(&subject, &pages[0]);
