@@ -3,11 +3,16 @@
 //! It is set again only for something earlier; what has been cancelled leaves an interrupt that finds nothing to do. With
 //! a seed (`boot::command_line`), a CPU that runs a program is also interrupted at pseudo-random short intervals and
 //! preempted there: on the emulator's instruction clock each seed is one replayable schedule.
+//!
+//! In a deterministic run without a seed such a CPU is interrupted every `TURN`, and not preempted. The emulator then runs
+//! one CPU at a time until the next timer of any; without this a program that spins without a pause, as Go's runtime does,
+//! would keep the CPU it waits for from running for a hundred million instructions.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::counters::{self, Kind};
 use crate::arch::apic;
+use crate::boot::command_line;
 use crate::cpu::{self, Aligned, MAX_CPUS, PerCpu};
 use crate::{task, time};
 
@@ -15,6 +20,8 @@ use crate::{task, time};
 const NEVER: u64 = u64::MAX;
 /// The shortest and longest seeded interval, in nanoseconds.
 const SEEDED: core::ops::Range<u64> = 500..50_000;
+/// Nanoseconds, and on the instruction clock instructions, after which the emulator shall turn to the next CPU.
+const TURN: u64 = 100_000;
 
 struct State {
     /// When the running timer will interrupt.
@@ -47,8 +54,8 @@ pub(super) fn on_interrupt() {
     task::tick(now);
     if state.random.load(Ordering::Relaxed) != 0 {
         task::preempt_here();
-        disturb();
     }
+    disturb();
     if let Some(deadline) = time::first_deadline() {
         no_later_than(deadline);
     }
@@ -62,11 +69,17 @@ pub(crate) fn set_seed(seed: u64) {
     }
 }
 
-/// With a seed: sets the timer for the next disturbance, unless the CPU is idle. Interrupts are off.
+/// In a deterministic run: sets the timer for the next disturbance or the end of the CPU's turn, unless the CPU is idle.
+/// Interrupts are off.
 pub(crate) fn disturb() {
     let random = &STATES.here().random;
     let mut value = random.load(Ordering::Relaxed);
-    if value == 0 || task::is_idle(cpu::index()) {
+    let wanted = value != 0 || command_line().deterministic;
+    if !wanted || task::is_idle(cpu::index()) {
+        return;
+    }
+    if value == 0 {
+        no_later_than(time::now() + TURN);
         return;
     }
     value ^= value << 13;
