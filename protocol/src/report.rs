@@ -100,8 +100,9 @@ pub struct Clock {
     pub program_end: u64,
 }
 
-/// Memory, in bytes.
+/// Memory, in bytes. Zero where a kernel cannot say (the peer of comparisons knows less than ours).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Memory {
     /// What the kernel hands out: the board's memory without what was taken before it could, such as its own image.
     pub total: u64,

@@ -81,10 +81,11 @@ static void prepare_read_only(void)
 	check(mprotect(region, (size_t)operations * PAGE, PROT_READ) == 0);
 }
 
-/* Each page alone in its table, which goes with it. */
+/* Each page alone in its table, which goes with it: nothing else may be mapped there, the reservation included. */
 static void prepare_tables(void)
 {
 	char *start = reserve((size_t)operations);
+	check(munmap(space, space_size) == 0);
 	stride = TABLE;
 	region = start + TABLE / 2;
 	for (long i = 0; i < operations; i++)
