@@ -6,7 +6,7 @@ use super::filesystem::{self, DEVICES, FileSystem, PROC, ROOT, SHARED_MEMORY, SY
 use super::inode::Generated;
 use super::walk::Walk;
 use super::{
-    open, Caller, Content, Context, Description, Device, Directory, Entry, FileContent, FileTable, Inode, Pipe,
+    Caller, Content, Context, Description, Device, Directory, Entry, FileContent, FileTable, Inode, Pipe,
     Timestamp, procfs, sysfs, tree,
 };
 use crate::sync::Once;
@@ -16,7 +16,6 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use linux_raw_sys::general as abi;
-use protocol::orders;
 
 static TREE: Once<Arc<Entry>> = Once::new();
 
@@ -48,23 +47,35 @@ pub(crate) fn initialize(archive: &'static [u8]) {
     }
 }
 
-/// The descriptors of the first program: standard input, output and error. Input that was packed takes the line's place.
+/// The descriptors of the first program: standard input, output and error.
 pub(crate) fn initial_table() -> Arc<FileTable> {
     let table = FileTable::new();
-    let devices = root().directory().and_then(|directory| directory.find(root(), b"dev"));
-    let files = [(Line::Input, abi::O_RDONLY), (Line::Output, abi::O_WRONLY), (Line::Error, abi::O_WRONLY)];
-    let packed = open::open(&walk(), orders::INPUT.as_bytes(), abi::O_RDONLY, 0).ok();
-    let input_is_packed = packed.is_some();
-    // Three descriptors fit into any table.
-    let _ = packed.map(|description| table.insert(description, false, 0, 3));
-    for (line, mode) in files.into_iter().skip(usize::from(input_is_packed)) {
-        let content = Content::Device(Device::Standard(line));
-        let inode = Inode::new(&DEVICES, content, 0o620, &Caller::root());
-        let entry = Entry::new(devices.clone(), b"console", inode);
-        let description = Description::new(entry, Box::new(ConsoleFile::line(line)), mode | abi::O_LARGEFILE);
+    let lines = [
+        packed_input().unwrap_or_else(|| line(Line::Input, abi::O_RDONLY)),
+        line(Line::Output, abi::O_WRONLY),
+        line(Line::Error, abi::O_WRONLY),
+    ];
+    for description in lines {
+        // Three descriptors fit into any table.
         let _ = table.insert(description, false, 0, 3);
     }
     Arc::new(table)
+}
+
+fn line(line: Line, mode: u32) -> Arc<Description> {
+    let devices = root().directory().and_then(|directory| directory.find(root(), b"dev"));
+    let content = Content::Device(Device::Standard(line));
+    let inode = Inode::new(&DEVICES, content, 0o620, &Caller::root());
+    let entry = Entry::new(devices, b"console", inode);
+    Description::new(entry, Box::new(ConsoleFile::line(line)), mode | abi::O_LARGEFILE)
+}
+
+/// The whole of standard input as a file, which the archive brings along for runs that must not depend on when bytes
+/// arrive.
+fn packed_input() -> Option<Arc<Description>> {
+    let walk = walk();
+    let entry = walk.find(protocol::orders::INPUT.as_bytes()).ok()?;
+    super::open_entry(&entry, abi::O_RDONLY | abi::O_LARGEFILE, walk.caller(), false).ok()
 }
 
 /// A walk from the root as the kernel itself.
