@@ -91,11 +91,12 @@ impl Release {
         self.parent.changes.wake_all();
     }
 
-    /// Waits for the child; only the end of the parent itself cuts it short.
+    /// Waits for the child; only the end of the parent (or its `execve` in another thread) cuts it short.
     fn wait(&self) {
         self.parent.changes.wait(|| {
-            let ending = self.parent.signals.lock().ending.is_some();
-            (self.done.load(Ordering::Acquire) || ending).then_some(())
+            let signals = self.parent.signals.lock();
+            let leaving = signals.ending.is_some() || signals.executing.is_some();
+            (self.done.load(Ordering::Acquire) || leaving).then_some(())
         });
     }
 }

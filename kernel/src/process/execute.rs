@@ -88,7 +88,7 @@ pub(super) fn prepare(
         let mut start = [0; script::LINE_MAX];
         let length = read_at(&program, 0, &mut start)?;
         let Some(script) = script::parse(&start[..length])? else {
-            return load(credentials, &program, path, &arguments, find, stack_limit);
+            return load(credentials, &program, path, &arguments, find, limits);
         };
         script_arguments(&mut arguments, script, &script_path);
         script_path = script.interpreter.to_vec();
@@ -113,7 +113,7 @@ fn load(
     path: &[u8],
     arguments: &Arguments,
     find: Find<'_>,
-    stack_limit: u64,
+    limits: &Limits,
 ) -> Result<Prepared, Errno> {
     let read: ReadAt<'_> = &|offset, buffer| read_at(program, offset, buffer);
     let image = Image::parse(read)?;
@@ -138,7 +138,7 @@ fn load(
         path,
         arguments,
         identities,
-        stack_limit,
+        limits,
     })?;
     let Loaded { space, entry, stack } = loaded;
     let shown = program.shown_path(files::root());

@@ -90,11 +90,11 @@ fn leave(thread: &Arc<Thread>, process: &Process) -> bool {
 
 fn end_last(process: &Arc<Process>, status: ExitStatus) {
     process.timers().clear();
+    let usage = process.usage();
     drop(task::current().leave_space());
     drop(process.set_memory(None));
     let status = process.signals.lock().ending.unwrap_or(status);
     hang_up_orphaned_groups(process.id());
-    let usage = process.usage();
     let orphans = FAMILY.lock().disown_children(process.id());
     settle_orphans(&orphans);
     bury(process, status, usage);
@@ -168,7 +168,7 @@ fn death_notice(process: &Process, signal: Signal, status: ExitStatus, usage: &U
         user: process.credentials().user.real,
         status: value,
         user_ticks: usage.user / NANOSECONDS_PER_TICK,
-        system_ticks: usage.system / NANOSECONDS_PER_TICK,
+        system_ticks: 0,
     };
     Information { signal, error: 0, code, origin }
 }

@@ -3,7 +3,9 @@
 //! What is enforced: STACK (its size at `execve`), NOFILE (descriptors, by `files`), AS and DATA (by `memory`'s calls), FSIZE (by
 //! `files`), CORE and NICE and RTPRIO only as values. The rest is kept and reported.
 
+use crate::memory::AddressSpace;
 use crate::syscall::Errno;
+use ::memory::Limit as SpaceLimit;
 
 /// No bound.
 pub(crate) const INFINITY: u64 = u64::MAX;
@@ -72,6 +74,19 @@ impl Limits {
         set(Resource::NICE, 0, 0);
         set(Resource::RTPRIO, 0, 0);
         limits
+    }
+
+    /// Gives an address space its copy of those that it enforces.
+    pub(crate) fn enforce_in(&self, space: &AddressSpace) {
+        let enforced = [
+            (Resource::AS, SpaceLimit::AddressSpace),
+            (Resource::DATA, SpaceLimit::Data),
+            (Resource::STACK, SpaceLimit::Stack),
+            (Resource::MEMLOCK, SpaceLimit::Locked),
+        ];
+        for (resource, limit) in enforced {
+            space.set_limit(limit, self.get(resource).soft);
+        }
     }
 
     /// The pair for `resource`.

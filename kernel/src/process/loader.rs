@@ -6,13 +6,14 @@
 
 use super::image::{Image, PAGE, Placement, Segment, USER_END, page_ceiling, page_floor};
 use super::initial_stack::{Arguments, Facts, InitialStack};
+use super::limits::{Limits, Resource};
 use super::{random, signal};
 use crate::arch::registers::cpuid;
 use crate::cpu::features;
 use crate::files::{Entry, Mapping};
 use crate::memory::{AddressSpace, Backing, MapRequest, new_space};
 use crate::syscall::Errno;
-use ::memory::{AreaFlags, Limit, Place, Rights};
+use ::memory::{AreaFlags, Place, Rights};
 use alloc::sync::Arc;
 
 /// Where relocatable programs go: two thirds of the user half, as on Linux.
@@ -28,8 +29,7 @@ pub(super) struct Request<'a> {
     pub(super) arguments: &'a Arguments,
     /// Real and effective user, real and effective group.
     pub(super) identities: [u32; 4],
-    /// RLIMIT_STACK in bytes.
-    pub(super) stack_limit: u64,
+    pub(super) limits: &'a Limits,
 }
 
 /// A program in its address space.
@@ -75,8 +75,8 @@ pub(super) fn load(request: Request<'_>) -> Result<Loaded, Errno> {
         random: random_bytes(),
     };
     let stack = InitialStack::build(USER_END, request.path, request.arguments, &facts);
-    space.set_limit(Limit::Stack, request.stack_limit);
-    map_stack(&space, image, &stack, request.stack_limit)?;
+    request.limits.enforce_in(&space);
+    map_stack(&space, image, &stack, request.limits.get(Resource::STACK).soft)?;
     Ok(Loaded { space, entry, stack })
 }
 

@@ -24,16 +24,10 @@ impl ExitStatus {
 /// What a thread, a process or its children used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
-    /// Nanoseconds in user mode.
+    /// Nanoseconds on a CPU. User and system time are not told apart: all of it counts as user time.
     pub(crate) user: u64,
-    /// Nanoseconds in the kernel on its behalf.
-    pub(crate) system: u64,
     /// Page faults that needed no input.
     pub(crate) minor_faults: u64,
-    /// Times it gave the CPU away.
-    pub(crate) voluntary_switches: u64,
-    /// Times it was made to.
-    pub(crate) involuntary_switches: u64,
     /// Most pages resident at once.
     pub(crate) peak_pages: u64,
 }
@@ -42,10 +36,7 @@ impl Usage {
     /// Adds what another used.
     pub(crate) fn add(&mut self, other: &Usage) {
         self.user += other.user;
-        self.system += other.system;
         self.minor_faults += other.minor_faults;
-        self.voluntary_switches += other.voluntary_switches;
-        self.involuntary_switches += other.involuntary_switches;
         self.peak_pages = self.peak_pages.max(other.peak_pages);
     }
 }

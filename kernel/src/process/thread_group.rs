@@ -201,12 +201,13 @@ impl Process {
             usage.add(&thread.usage());
         }
         usage.minor_faults += self.faults.load(Ordering::Relaxed);
+        usage.peak_pages = self.memory().map_or(0, |memory| memory.space().sizes().resident_peak);
         usage
     }
 
     /// Keeps what a thread that ends has used.
     pub(super) fn add_past_usage(&self, usage: &Usage) {
-        self.past_time.fetch_add(usage.user + usage.system, Ordering::Relaxed);
+        self.past_time.fetch_add(usage.user, Ordering::Relaxed);
         self.past_usage.lock().add(usage);
     }
 

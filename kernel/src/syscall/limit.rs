@@ -7,7 +7,6 @@ use crate::process::credentials::CAP_SYS_RESOURCE;
 use crate::process::limits::{Limit, Resource};
 use crate::process::{NANOSECONDS_PER_TICK, Process, Usage, current, find_process};
 use crate::time;
-use ::memory::Limit as SpaceLimit;
 use alloc::sync::Arc;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -26,23 +25,20 @@ pub(super) struct UsageRecord {
     unused: [u64; 3],
     minor_faults: u64,
     major_faults: u64,
-    unused_more: [u64; 6],
-    voluntary_switches: u64,
-    involuntary_switches: u64,
+    /// Swaps, blocks, messages, signals, and switches of both kinds.
+    not_counted: [u64; 8],
 }
 
 impl UsageRecord {
     pub(super) fn of(usage: &Usage) -> UsageRecord {
         UsageRecord {
             user: Timeval::from_nanoseconds(usage.user),
-            system: Timeval::from_nanoseconds(usage.system),
+            system: Timeval::from_nanoseconds(0),
             peak_resident: usage.peak_pages * 4,
             unused: [0; 3],
             minor_faults: usage.minor_faults,
             major_faults: 0,
-            unused_more: [0; 6],
-            voluntary_switches: usage.voluntary_switches,
-            involuntary_switches: usage.involuntary_switches,
+            not_counted: [0; 8],
         }
     }
 }
@@ -87,16 +83,8 @@ pub(super) fn prlimit64(arguments: &Arguments) -> Result<usize, Errno> {
 fn set(process: &Process, resource: Resource, new: Limit) -> Result<(), Errno> {
     let privileged = current().process().credentials().has(CAP_SYS_RESOURCE);
     process.with_limits(|limits| limits.set(resource, new, privileged))?;
-    // The address space keeps its own copy of those that it enforces.
-    let enforced = match resource {
-        Resource::AS => SpaceLimit::AddressSpace,
-        Resource::DATA => SpaceLimit::Data,
-        Resource::STACK => SpaceLimit::Stack,
-        Resource::MEMLOCK => SpaceLimit::Locked,
-        _ => return Ok(()),
-    };
     if let Some(memory) = process.memory() {
-        memory.space().set_limit(enforced, new.soft);
+        process.limits().enforce_in(memory.space());
     }
     Ok(())
 }
@@ -120,7 +108,7 @@ pub(super) fn times(arguments: &Arguments) -> Result<usize, Errno> {
     let own = thread.process().usage();
     let children = thread.process().child_usage();
     if arguments[0] != 0 {
-        let ticks = [own.user, own.system, children.user, children.system]
+        let ticks = [own.user, 0, children.user, 0]
             .map(|nanoseconds| nanoseconds / NANOSECONDS_PER_TICK);
         user::write(arguments[0], &ticks)?;
     }

@@ -285,7 +285,7 @@ fn child_information(report: &Report) -> Information {
         user: report.user,
         status,
         user_ticks: report.usage.user / NANOSECONDS_PER_TICK,
-        system_ticks: report.usage.system / NANOSECONDS_PER_TICK,
+        system_ticks: 0,
     };
     Information { signal: Signal::SIGCHLD, error: 0, code, origin }
 }

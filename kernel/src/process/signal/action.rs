@@ -3,6 +3,8 @@
 //! Shared between processes only by `clone(CLONE_SIGHAND)` without CLONE_THREAD; `execve` unshares it.
 
 use super::set::{DefaultAction, Signal, SignalSet};
+use alloc::vec;
+use alloc::vec::Vec;
 
 bitflags::bitflags! {
     /// `sa_flags` of `rt_sigaction`.
@@ -89,14 +91,14 @@ impl Action {
     }
 }
 
-/// The actions for all signals.
+/// The actions for all signals; in the heap, as two kilobytes are much for a kernel stack.
 #[derive(Clone)]
-pub(crate) struct Actions([Action; 64]);
+pub(crate) struct Actions(Vec<Action>);
 
 impl Actions {
     /// Every signal at its default.
-    pub(crate) const fn new() -> Actions {
-        Actions([Action::DEFAULT; 64])
+    pub(crate) fn new() -> Actions {
+        Actions(vec![Action::DEFAULT; 64])
     }
 
     /// The action for `signal`.

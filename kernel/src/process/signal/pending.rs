@@ -2,14 +2,19 @@
 //!
 //! Signals 1..=31 are pending or not: a second instance is dropped and the first one's information stays. Real-time
 //! signals queue in order. The places of the first 31 are part of the structure, so that sending one (as a timer's
-//! interrupt does) allocates nothing.
+//! interrupt does) allocates nothing. They lie in the heap: several kilobytes would be too much for a kernel stack on the way there.
 
 use super::information::{Information, Origin};
 use super::set::{Signal, SignalSet};
 use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// How many real-time signals one queue holds. Linux limits them by user (RLIMIT_SIGPENDING); this is the same order.
 const QUEUE_LIMIT: usize = 4096;
+
+/// How many signals do not queue.
+const STANDARD: usize = 31;
 
 /// The queue was full.
 #[derive(Clone, Copy, Debug)]
@@ -18,14 +23,14 @@ pub(crate) struct Full;
 /// Pending signals.
 pub(crate) struct Pending {
     set: SignalSet,
-    standard: [Option<Information>; 31],
+    standard: Vec<Option<Information>>,
     queued: VecDeque<Information>,
 }
 
 impl Pending {
     /// Nothing pending.
-    pub(crate) const fn new() -> Pending {
-        Pending { set: SignalSet::EMPTY, standard: [None; 31], queued: VecDeque::new() }
+    pub(crate) fn new() -> Pending {
+        Pending { set: SignalSet::EMPTY, standard: vec![None; STANDARD], queued: VecDeque::new() }
     }
 
     /// Which signals are pending.

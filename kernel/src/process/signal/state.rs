@@ -29,7 +29,7 @@ pub(in super::super) struct SignalState {
 }
 
 impl SignalState {
-    pub(in super::super) const fn new() -> SignalState {
+    pub(in super::super) fn new() -> SignalState {
         SignalState {
             pending: Pending::new(),
             threads: Vec::new(),

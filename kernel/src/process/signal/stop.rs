@@ -61,7 +61,7 @@ fn report(process: &Process, change: Change, code: i32, status: Signal) {
             user: process.credentials().user.real,
             status: i32::from(status.number()),
             user_ticks: usage.user / super::super::NANOSECONDS_PER_TICK,
-            system_ticks: usage.system / super::super::NANOSECONDS_PER_TICK,
+            system_ticks: 0,
         };
         let information = Information { signal: Signal::SIGCHLD, error: 0, code, origin };
         // SIGCHLD does not queue, so there is always room.
