@@ -7,7 +7,6 @@
 use alloc::vec::Vec;
 
 use crate::arch::layout::{PAGE_BYTES, STACKS};
-use crate::arch::trap_frame::FRAME_BYTES;
 use crate::arch::{TrapFrame, switch};
 use crate::boot::map;
 use crate::sync::InterruptLock;

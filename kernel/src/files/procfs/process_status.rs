@@ -123,7 +123,6 @@ pub(crate) fn status(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let capabilities = credentials.capabilities;
     let online = cpu::online().bits();
     let affinity = thread.as_ref().and_then(|thread| thread.task()).map_or(online, |task| task.affinity().bits());
-    let usage = thread.as_ref().map(|thread| thread.usage()).unwrap_or_default();
     rows.extend([
         ("Threads", process.threads().len().to_string()),
         ("SigBlk", format!("{blocked:016x}")),
