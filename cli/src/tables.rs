@@ -127,19 +127,30 @@ fn summary(report: &Report) -> String {
         Exit::Code(code) => format!(" The program ended with status {code}."),
         Exit::Signal(signal) => format!(" Signal {signal} killed the program."),
     };
-    let calls = report.unknown_system_calls.iter();
-    let unknown: Vec<_> =
-        calls.map(|call| format!("number {} ({} times)", call.number, call.calls)).collect();
-    let unknown = if unknown.is_empty() {
-        String::new()
-    } else {
-        format!(" It made system calls that this kernel does not have: {}.", unknown.join(", "))
-    };
     let broken = match report.total("event", "suppressed") {
         0 => "",
         _ => " FLUSHES WERE LEFT OUT on a test's demand: this system was deliberately broken.",
     };
-    format!("{interrupts}{modes}{avoided}{exit}{unknown}{broken}")
+    format!("{interrupts}{modes}{avoided}{exit}{}{broken}", unknown_calls(report))
+}
+
+/// A sentence about the system calls that the program missed, if any.
+fn unknown_calls(report: &Report) -> String {
+    let calls: Vec<_> = report
+        .unknown_system_calls
+        .iter()
+        .map(|call| {
+            let known = usize::try_from(call.number).ok().and_then(syscalls::x86_64::Sysno::new);
+            let name =
+                known.map_or_else(|| format!("number {}", call.number), |known| known.name().to_owned());
+            if call.calls == 1 { name } else { format!("{name} ({} times)", call.calls) }
+        })
+        .collect();
+    match &calls[..] {
+        [] => String::new(),
+        [call] => format!(" It made a system call that this kernel does not have: {call}."),
+        calls => format!(" It made system calls that this kernel does not have: {}.", calls.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -180,7 +191,7 @@ mod tests {
         assert!(text.contains(
             "2 interrupts were sent for coherence (2 met user code, 0 the kernel, 0 an idle CPU); 6 "
         ));
-        assert!(text.contains("Signal 9 killed") && text.contains("number 425 (3 times)"), "{text}");
+        assert!(text.contains("Signal 9 killed") && text.contains("io_uring_setup (3 times)"), "{text}");
         let tables =
             causes(&sample()).unwrap() + &explained(&sample(), "skipped", "avoided", "times").unwrap();
         assert!(tables.lines().all(|line| line.len() <= usize::from(WIDTH)), "{tables}");
