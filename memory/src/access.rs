@@ -94,22 +94,11 @@ impl<E: Environment> AddressSpace<E> {
         self.for_each_part(address, length, Access::READ, |frame, offset, length| {
             let part = &mut bytes[done..done + length];
             frames.read(frame, offset, part);
-            end = part
-                .iter()
-                .position(|byte| *byte == 0)
-                .map(|position| done + position);
+            end = part.iter().position(|byte| *byte == 0).map(|position| done + position);
             done += length;
-            if end.is_some() {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            if end.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-        if end.is_none() && is_cut {
-            Err(Fault::NotMapped)
-        } else {
-            Ok(end)
-        }
+        if end.is_none() && is_cut { Err(Fault::NotMapped) } else { Ok(end) }
     }
 
     /// Works on an aligned 32-bit word of user memory, atomically with respect to the program. May sleep before, and
@@ -148,9 +137,7 @@ impl<E: Environment> AddressSpace<E> {
         }
         let layout = self.try_shared()?;
         let offset = (address % PAGE_SIZE) as usize;
-        self.with_frame(&layout, address, access, |frame| {
-            work(self.environment.frames().word(frame, offset))
-        })
+        self.with_frame(&layout, address, access, |frame| work(self.environment.frames().word(frame, offset)))
     }
 
     /// Does what a fault of this access would do. May sleep: also waits until nobody changes the areas.
@@ -167,10 +154,7 @@ impl<E: Environment> AddressSpace<E> {
     /// # Errors
     /// [`Fault::NotMapped`] if the address is none of user space, or `is_shared` and nothing is mapped there.
     pub fn futex_key(&self, address: u64, is_shared: bool) -> Result<FutexKey, Fault> {
-        let private = FutexKey::Private {
-            space: self.space().id().number(),
-            address,
-        };
+        let private = FutexKey::Private { space: self.space().id().number(), address };
         if address >= USER_END {
             return Err(Fault::NotMapped);
         }
@@ -197,18 +181,14 @@ impl<E: Environment> AddressSpace<E> {
         access: Access,
         mut work: impl FnMut(FrameNumber, usize, usize) -> ControlFlow<()>,
     ) -> Result<(), Fault> {
-        let end = address
-            .checked_add(length as u64)
-            .filter(|end| *end <= USER_END)
-            .ok_or(Fault::NotMapped)?;
+        let end =
+            address.checked_add(length as u64).filter(|end| *end <= USER_END).ok_or(Fault::NotMapped)?;
         let mut next = address;
         let mut layout = self.shared();
         while next < end {
             let offset = (next % PAGE_SIZE) as usize;
             let length = (end - next).min(PAGE_SIZE - offset as u64);
-            match self.with_frame(&layout, next, access, |frame| {
-                work(frame, offset, length as usize)
-            }) {
+            match self.with_frame(&layout, next, access, |frame| work(frame, offset, length as usize)) {
                 Some(ControlFlow::Break(())) => return Ok(()),
                 Some(ControlFlow::Continue(())) => next += length,
                 None => {
@@ -236,11 +216,7 @@ impl<E: Environment> AddressSpace<E> {
         if !entry.permits(access) {
             return None;
         }
-        let used = if access.write {
-            Bits::ACCESSED | Bits::DIRTY
-        } else {
-            Bits::ACCESSED
-        };
+        let used = if access.write { Bits::ACCESSED | Bits::DIRTY } else { Bits::ACCESSED };
         if !entry.has(used) {
             // What hardware would have set. Only set, so nothing has to be flushed.
             leaf.update(page, |old| Some(old.with(used)));

@@ -74,11 +74,7 @@ impl<E: Environment> AddressSpace<E> {
     pub(crate) fn with_limits(environment: &E, limits: Limits) -> Result<Arc<Self>, OutOfMemory> {
         let tables = PageTable::new(environment)?;
         let space = environment.coherence().new_space(tables.root_address());
-        let layout = Layout {
-            areas: Areas::new(),
-            tables,
-            heap: Heap::default(),
-        };
+        let layout = Layout { areas: Areas::new(), tables, heap: Heap::default() };
         Ok(Arc::new(Self {
             environment: environment.clone(),
             space,
@@ -118,9 +114,7 @@ impl<E: Environment> AddressSpace<E> {
     pub fn resident_in(&self, range: PageRange) -> u64 {
         let layout = self.shared();
         let mut count = 0;
-        layout
-            .tables
-            .for_each_leaf(range, |leaf, part| count += leaf.used_pages(part).count() as u64);
+        layout.tables.for_each_leaf(range, |leaf, part| count += leaf.used_pages(part).count() as u64);
         count
     }
 
@@ -169,10 +163,7 @@ impl<E: Environment> AddressSpace<E> {
 
     /// Checks that `pages` more may be mapped.
     pub(crate) fn check_expansion(&self, layout: &Layout<E>, pages: u64) -> Result<(), Error> {
-        self.limits.check(
-            Limit::AddressSpace,
-            layout.areas.mapped_pages().saturating_add(pages),
-        )
+        self.limits.check(Limit::AddressSpace, layout.areas.mapped_pages().saturating_add(pages))
     }
 
     /// Checks that `pages` more of private memory that can be written may be promised.
@@ -183,12 +174,8 @@ impl<E: Environment> AddressSpace<E> {
         if self.limits.get(Limit::Data) == u64::MAX {
             return Ok(());
         }
-        let data: u64 = layout
-            .areas
-            .iter()
-            .filter(|area| area.is_data())
-            .map(|area| area.range().pages())
-            .sum();
+        let data: u64 =
+            layout.areas.iter().filter(|area| area.is_data()).map(|area| area.range().pages()).sum();
         self.limits.check(Limit::Data, data.saturating_add(pages))
     }
 

@@ -1,17 +1,16 @@
 //! Advice about memory: `madvise`.
 //!
-//! Dropping pages takes the area lock shared, as faults do: areas stay, so what is dropped can come back at once by a
-//! fault. The gather is announced before the first table lock, so two that drop the same pages at the same time both
-//! return only after the flush (the nested rule).
+//! Areas stay, so what is dropped comes back by the next fault; `drop_pages` says how that is kept in order.
 
 use alloc::vec::Vec;
 
 use coherence::Cause;
 
-use crate::address_space::AddressSpace;
+use crate::address_space::{AddressSpace, Layout};
 use crate::area::AreaFlags;
 use crate::environment::Environment;
 use crate::error::{Error, Fault};
+use crate::page_table::LEAF_SPAN;
 use crate::range::PageRange;
 use crate::rights::Access;
 
@@ -60,26 +59,25 @@ impl<E: Environment> AddressSpace<E> {
         }
     }
 
+    /// Drops the pages of a range, and flushes before anybody can bring one of them back: a thread that did would see
+    /// the new page while another still held the old one (D4). What shuts faults out meanwhile is the table's lock,
+    /// if the range lies in one table, and else the exclusive area lock.
     fn drop_pages(&self, range: PageRange, cause: Cause) -> Result<(), Error> {
-        let layout = self.shared();
-        let mut changes = self.changes(cause).about(range);
-        for area in layout.areas.overlapping(range) {
-            let is_refused = area.has_flag(AreaFlags::LOCKED)
-                || (cause == Cause::Free && !area.is_private_anonymous());
-            if is_refused {
-                return Err(Error::Invalid);
-            }
-            if let Some(part) = area.range().intersection(&range) {
-                self.zap(&layout.tables, part, &mut changes);
-            }
-        }
-        // Before the area lock is released: until then nobody can unmap the range and map something else there.
-        changes.finish();
-        if layout.areas.is_covered(range) {
-            Ok(())
+        if range.start() / LEAF_SPAN == (range.end() - 1) / LEAF_SPAN {
+            let layout = self.shared();
+            let mut leaf = layout.tables.leaf(range.start());
+            let mut changes = self.changes_under_lock(cause);
+            for_each_droppable(&layout, range, cause, |part| {
+                if let Some(leaf) = &mut leaf {
+                    self.zap_leaf(leaf, part, &mut changes);
+                }
+            })
         } else {
-            Err(Error::OutOfMemory)
+            let layout = self.exclusive();
+            let mut changes = self.changes(cause);
+            for_each_droppable(&layout, range, cause, |part| self.zap(&layout.tables, part, &mut changes))
         }
+        // Whichever it was: `changes` is dropped first, and so flushed before its lock is released.
     }
 
     fn read_ahead(&self, range: PageRange) -> Result<(), Error> {
@@ -88,13 +86,8 @@ impl<E: Environment> AddressSpace<E> {
             if !layout.areas.is_covered(range) {
                 return Err(Error::OutOfMemory);
             }
-            let objects = layout
-                .areas
-                .overlapping(range)
-                .filter(|area| !area.is_private_anonymous());
-            objects
-                .filter_map(|area| area.range().intersection(&range))
-                .collect()
+            let objects = layout.areas.overlapping(range).filter(|area| !area.is_private_anonymous());
+            objects.filter_map(|area| area.range().intersection(&range)).collect()
         };
         for part in parts {
             // A hint: pages that cannot be had now will be missed later.
@@ -104,20 +97,13 @@ impl<E: Environment> AddressSpace<E> {
     }
 
     fn populate_strictly(&self, range: PageRange, write: bool) -> Result<(), Error> {
-        let access = Access {
-            write,
-            execute: false,
-        };
+        let access = Access { write, execute: false };
         {
             let layout = self.shared();
             if !layout.areas.is_covered(range) {
                 return Err(Error::OutOfMemory);
             }
-            if layout
-                .areas
-                .overlapping(range)
-                .any(|area| !area.rights().allow(access))
-            {
+            if layout.areas.overlapping(range).any(|area| !area.rights().allow(access)) {
                 return Err(Error::Invalid);
             }
         }
@@ -136,21 +122,32 @@ impl<E: Environment> AddressSpace<E> {
     pub fn mark(&self, range: PageRange, flag: AreaFlags, set: bool) -> Result<(), Error> {
         let mut layout = self.exclusive();
         let is_wipe = set && flag == AreaFlags::WIPED_ON_FORK;
-        if is_wipe
-            && layout
-                .areas
-                .overlapping(range)
-                .any(|area| !area.is_private_anonymous())
-        {
+        if is_wipe && layout.areas.overlapping(range).any(|area| !area.is_private_anonymous()) {
             return Err(Error::Invalid);
         }
         layout.areas.check_count(layout.areas.splits_at_ends(range))?;
         let is_covered = layout.areas.is_covered(range);
         layout.areas.change(range, |area| area.set_flag(flag, set));
-        if is_covered {
-            Ok(())
-        } else {
-            Err(Error::OutOfMemory)
+        if is_covered { Ok(()) } else { Err(Error::OutOfMemory) }
+    }
+}
+
+/// Calls `drop_part` for the mapped parts of a range, up to the first whose pages may not be dropped.
+fn for_each_droppable<E: Environment>(
+    layout: &Layout<E>,
+    range: PageRange,
+    cause: Cause,
+    mut drop_part: impl FnMut(PageRange),
+) -> Result<(), Error> {
+    for area in layout.areas.overlapping(range) {
+        let is_refused =
+            area.has_flag(AreaFlags::LOCKED) || (cause == Cause::Free && !area.is_private_anonymous());
+        if is_refused {
+            return Err(Error::Invalid);
+        }
+        if let Some(part) = area.range().intersection(&range) {
+            drop_part(part);
         }
     }
+    if layout.areas.is_covered(range) { Ok(()) } else { Err(Error::OutOfMemory) }
 }

@@ -116,7 +116,10 @@ impl<E: Environment> Areas<E> {
 
     /// Pages of the range that are mapped.
     pub(crate) fn mapped_pages_in(&self, range: PageRange) -> u64 {
-        self.overlapping(range).filter_map(|area| area.range().intersection(&range)).map(|part| part.pages()).sum()
+        self.overlapping(range)
+            .filter_map(|area| area.range().intersection(&range))
+            .map(|part| part.pages())
+            .sum()
     }
 
     /// The free space around a free range: from the end of the area below to the start of the one above.
@@ -189,7 +192,8 @@ impl<E: Environment> Areas<E> {
                 area.set_start(range.end());
                 break;
             }
-            let rest = PageRange::between(range.end(), end.max(range.end())).map(|rest| area.with_range(rest));
+            let rest =
+                PageRange::between(range.end(), end.max(range.end())).map(|rest| area.with_range(rest));
             area.set_end(range.start());
             if let Some(rest) = rest {
                 cursor.insert_after(Box::new(rest));
@@ -310,9 +314,5 @@ pub(crate) const LOWEST_PLACEMENT: u64 = 65536;
 
 /// Where the free space below an area ends: at its start, or a guard gap lower for a stack that grows down.
 pub(crate) fn gap_end_below<E: Environment>(area: &Area<E>) -> u64 {
-    if area.has_flag(AreaFlags::GROWS_DOWN) {
-        area.start().saturating_sub(STACK_GUARD)
-    } else {
-        area.start()
-    }
+    if area.has_flag(AreaFlags::GROWS_DOWN) { area.start().saturating_sub(STACK_GUARD) } else { area.start() }
 }

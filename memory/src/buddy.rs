@@ -22,11 +22,7 @@ pub(crate) struct BlockLink {
 
 impl BlockLink {
     pub(crate) const fn new() -> Self {
-        Self {
-            next: AtomicU32::new(NONE),
-            previous: AtomicU32::new(NONE),
-            head: AtomicU8::new(0),
-        }
+        Self { next: AtomicU32::new(NONE), previous: AtomicU32::new(NONE), head: AtomicU8::new(0) }
     }
 }
 
@@ -44,10 +40,7 @@ pub(crate) struct Buddy {
 
 impl Buddy {
     pub(crate) const fn new() -> Self {
-        Self {
-            heads: [NONE; MAX_ORDER + 1],
-            free: 0,
-        }
+        Self { heads: [NONE; MAX_ORDER + 1], free: 0 }
     }
 
     /// Frames in all free blocks.
@@ -72,9 +65,8 @@ impl Buddy {
         self.free += 1 << order;
         while order < MAX_ORDER {
             let buddy = block ^ (1 << order);
-            let is_free_whole = links
-                .link(buddy)
-                .is_some_and(|link| link.head.load(Relaxed) as usize == order + 1);
+            let is_free_whole =
+                links.link(buddy).is_some_and(|link| link.head.load(Relaxed) as usize == order + 1);
             if !is_free_whole {
                 break;
             }
@@ -153,9 +145,7 @@ mod tests {
             (block..block + (1 << order)).for_each(|frame| assert!(taken.insert(frame) && frame < 1000));
             blocks.push((block, order));
         }
-        blocks
-            .into_iter()
-            .for_each(|(block, order)| buddy.give(&links, block, order));
+        blocks.into_iter().for_each(|(block, order)| buddy.give(&links, block, order));
         assert_eq!(buddy.free_frames(), 1000);
         assert_eq!(buddy.take(&links, 9), Some(0));
     }

@@ -4,13 +4,13 @@
 //! these, before its first table lock, and so causes at most one round of interrupts. The frames go back to the
 //! allocator only in [`Changes::finish`], out of a `Flushed`: there is no other way to get at them.
 
-use coherence::{Cause, Flush, Gather, Space};
+use coherence::{Cause, Gather, Space};
 
 use crate::entry::Entry;
 use crate::environment::Environment;
 use crate::frame::FrameNumber;
 use crate::frame_list::FrameList;
-use crate::range::{PAGE_SIZE, PageRange};
+use crate::range::PAGE_SIZE;
 
 /// The changes of one operation.
 pub(crate) struct Changes<'a, E: Environment> {
@@ -24,27 +24,15 @@ impl<'a, E: Environment> Changes<'a, E> {
     /// an entry that this operation emptied knows of it (the nested rule of `coherence::gather`).
     pub(crate) fn new(environment: &'a E, space: &'a Space, cause: Cause) -> Self {
         let gather = environment.coherence().gather(space, cause, FrameList::default());
-        Self {
-            environment,
-            gather: Some(gather),
-        }
+        Self { environment, gather: Some(gather) }
     }
 
-    /// Begins the handling of a fault: all its changes are made and flushed under one table lock, which is held already and
-    /// until it is finished, so nobody can meet it half done.
+    /// Begins an operation all of whose changes are made and flushed under one table lock, which is held already and until it is
+    /// finished: nobody can meet it half done. Nor can it meet another one that is: those work under the lock of the same
+    /// table, or under the exclusive area lock.
     pub(crate) fn under_lock(environment: &'a E, space: &'a Space, cause: Cause) -> Self {
         let gather = environment.coherence().gather_under_lock(space, cause, FrameList::default());
-        Self {
-            environment,
-            gather: Some(gather),
-        }
-    }
-
-    /// Names the range that the operation is about, which is all that it flushes if it meets another one.
-    pub(crate) fn about(mut self, range: PageRange) -> Self {
-        let addresses = Flush::range(range.start(), range.end(), PAGE_SIZE);
-        self.gather = self.gather.take().map(|gather| gather.about(addresses));
-        self
+        Self { environment, gather: Some(gather) }
     }
 
     /// Takes note that the page at `address` had `old` (as an atomic exchange returned it) and now has `new`.

@@ -28,11 +28,7 @@ impl<E: Environment> AddressSpace<E> {
         seen: Entry,
     ) -> Result<Attempt, Fault> {
         // Prepared before the lock; wasted if the other owner goes away meanwhile.
-        let copy = if self.is_exclusive(seen) {
-            None
-        } else {
-            Some(self.frame_for_copy(seen)?)
-        };
+        let copy = if self.is_exclusive(seen) { None } else { Some(self.frame_for_copy(seen)?) };
         let Some(mut leaf) = layout.tables.leaf(page) else {
             return Ok(Attempt::Again);
         };
@@ -44,10 +40,7 @@ impl<E: Environment> AddressSpace<E> {
         if self.is_exclusive(now) {
             // All other owners are gone: the page is ours to write. The same frame, more rights: no flush.
             let raised = leaf.update(page, |old| {
-                Some(
-                    old.with_rights(area.rights(), true)
-                        .with(Bits::ACCESSED | Bits::DIRTY),
-                )
+                Some(old.with_rights(area.rights(), true).with(Bits::ACCESSED | Bits::DIRTY))
             });
             if let Some((old, new)) = raised {
                 changes.changed(page, old, new);

@@ -61,9 +61,7 @@ impl Entry {
     /// An entry that maps a page with these rights, already used. It is writable only if `writable` says that the
     /// frame is the mapping's own to write: copy-on-write holds the right back.
     pub(crate) fn page(frame: FrameNumber, rights: Rights, writable: bool) -> Self {
-        Self(frame.address() | Bits::RESIDENT.bits())
-            .with_rights(rights, writable)
-            .with(Bits::ACCESSED)
+        Self(frame.address() | Bits::RESIDENT.bits()).with_rights(rights, writable).with(Bits::ACCESSED)
     }
 
     /// The same page with other rights.
@@ -139,10 +137,7 @@ impl From<Entry> for Translation {
 mod tests {
     use super::*;
 
-    const EXECUTE: Access = Access {
-        write: false,
-        execute: true,
-    };
+    const EXECUTE: Access = Access { write: false, execute: true };
 
     #[test]
     fn rights_become_bits_and_copy_on_write_holds_back_the_write() {

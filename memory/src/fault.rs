@@ -118,9 +118,7 @@ impl<E: Environment> AddressSpace<E> {
         if is_private {
             area.note_private_page();
         }
-        let number = frame
-            .as_ref()
-            .map_or(self.environment.frames().zero_frame(), FrameRef::number);
+        let number = frame.as_ref().map_or(self.environment.frames().zero_frame(), FrameRef::number);
         let mut entry = Entry::page(number, area.rights(), writable);
         if access.write {
             // Set now what hardware would set next.

@@ -41,11 +41,7 @@ impl<E: Environment> AddressSpace<E> {
     ) -> Result<(), OutOfMemory> {
         let mut copy = child.exclusive();
         copy.heap = layout.heap;
-        for area in layout
-            .areas
-            .iter()
-            .filter(|area| !area.has_flag(AreaFlags::NOT_FORKED))
-        {
+        for area in layout.areas.iter().filter(|area| !area.has_flag(AreaFlags::NOT_FORKED)) {
             let inherited = area.with_range(area.range());
             inherited.set_flag(AreaFlags::LOCKED, false);
             copy.areas.push(inherited);

@@ -40,11 +40,7 @@ impl<E: Environment> FrameRef<E> {
     /// When no frame can be spared for a user page.
     pub fn allocate(environment: &E) -> Result<Self, OutOfMemory> {
         let number = environment.frames().allocate_user(environment.current_cpu())?;
-        Ok(Self {
-            number,
-            environment: environment.clone(),
-            owned: true,
-        })
+        Ok(Self { number, environment: environment.clone(), owned: true })
     }
 
     /// A frame of zeroes.
@@ -60,11 +56,7 @@ impl<E: Environment> FrameRef<E> {
     /// One more reference to a frame that the caller knows to be alive (a page-table entry under its lock).
     pub(crate) fn of(environment: &E, number: FrameNumber) -> Self {
         environment.frames().acquire(number);
-        Self {
-            number,
-            environment: environment.clone(),
-            owned: true,
-        }
+        Self { number, environment: environment.clone(), owned: true }
     }
 
     /// Gives the reference away: whoever takes the number owes the release.
@@ -104,9 +96,7 @@ impl<E: Environment> Clone for FrameRef<E> {
 impl<E: Environment> Drop for FrameRef<E> {
     fn drop(&mut self) {
         if self.owned {
-            self.environment
-                .frames()
-                .release(self.environment.current_cpu(), self.number);
+            self.environment.frames().release(self.environment.current_cpu(), self.number);
         }
     }
 }

@@ -28,12 +28,7 @@ pub(crate) struct Full;
 
 impl Default for FrameList {
     fn default() -> Self {
-        Self {
-            in_place: [FrameNumber(0); IN_PLACE],
-            in_place_count: 0,
-            chunk: None,
-            chunk_count: PER_CHUNK,
-        }
+        Self { in_place: [FrameNumber(0); IN_PLACE], in_place_count: 0, chunk: None, chunk_count: PER_CHUNK }
     }
 }
 
@@ -57,10 +52,7 @@ impl FrameList {
 
     #[cold]
     fn grow<E: Environment>(&mut self, environment: &E) -> Result<(), Full> {
-        let fresh = environment
-            .frames()
-            .allocate(environment.current_cpu())
-            .map_err(|_| Full)?;
+        let fresh = environment.frames().allocate(environment.current_cpu()).map_err(|_| Full)?;
         let words = environment.frames().words(fresh);
         words[0].store(self.chunk.map_or(0, |older| u64::from(older.0) + 1), Relaxed);
         self.chunk = Some(fresh);
@@ -80,10 +72,7 @@ impl FrameList {
             for word in &words[1..=self.chunk_count] {
                 frames.release(cpu, FrameNumber(word.load(Relaxed) as u32));
             }
-            self.chunk = words[0]
-                .load(Relaxed)
-                .checked_sub(1)
-                .map(|older| FrameNumber(older as u32));
+            self.chunk = words[0].load(Relaxed).checked_sub(1).map(|older| FrameNumber(older as u32));
             self.chunk_count = PER_CHUNK;
             frames.release(cpu, chunk);
             environment.yield_if_needed();

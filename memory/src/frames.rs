@@ -81,15 +81,8 @@ impl<L: RawMutex> Frames<L> {
             total: AtomicUsize::new(0),
             metadata_frames: AtomicUsize::new(0),
             zero: AtomicU32::new(0),
-            caches: [const {
-                Cache(Mutex::const_new(
-                    L::INIT,
-                    CacheList {
-                        count: 0,
-                        frames: [0; CACHE],
-                    },
-                ))
-            }; MAX_CPUS],
+            caches: [const { Cache(Mutex::const_new(L::INIT, CacheList { count: 0, frames: [0; CACHE] })) };
+                MAX_CPUS],
             buddy: Mutex::const_new(L::INIT, Buddy::new()),
         }
     }
@@ -105,11 +98,7 @@ impl<L: RawMutex> Frames<L> {
     /// its address for as long as `self` lives, `direct_map` is page-aligned, and nothing else uses the ranges.
     #[allow(unsafe_code)]
     pub unsafe fn initialize(&self, direct_map: *mut u8, usable: &[Range<u64>]) {
-        let limit = usable
-            .iter()
-            .map(|range| range.end / PAGE_SIZE)
-            .max()
-            .unwrap_or(0) as usize;
+        let limit = usable.iter().map(|range| range.end / PAGE_SIZE).max().unwrap_or(0) as usize;
         let size = (limit * size_of::<Metadata<L>>()).next_multiple_of(PAGE);
         let home = usable
             .iter()
@@ -198,11 +187,7 @@ impl<L: RawMutex> Frames<L> {
             cache.frames[cache.count] = frame;
             cache.count += 1;
         }
-        if cache.count == 0 {
-            Err(OutOfMemory)
-        } else {
-            Ok(())
-        }
+        if cache.count == 0 { Err(OutOfMemory) } else { Ok(()) }
     }
 
     /// 2^order neighbouring frames, aligned to their size, for the kernel itself (stacks, heap). Contents undefined.
@@ -210,12 +195,7 @@ impl<L: RawMutex> Frames<L> {
     /// # Errors
     /// When no block of that size is free.
     pub fn allocate_block(&self, order: usize) -> Result<FrameNumber, OutOfMemory> {
-        let block = self
-            .buddy
-            .lock()
-            .take(self, order)
-            .map(FrameNumber)
-            .ok_or(OutOfMemory)?;
+        let block = self.buddy.lock().take(self, order).map(FrameNumber).ok_or(OutOfMemory)?;
         self.metadata(block).references.store(1, Relaxed);
         Ok(block)
     }
@@ -349,10 +329,7 @@ impl<L: RawMutex> Frames<L> {
 
     #[allow(unsafe_code)]
     pub(crate) fn metadata(&self, frame: FrameNumber) -> &Metadata<L> {
-        assert!(
-            frame.index() < self.limit.load(Relaxed),
-            "a frame outside of physical memory"
-        );
+        assert!(frame.index() < self.limit.load(Relaxed), "a frame outside of physical memory");
         // SAFETY: `initialize` wrote `limit` of them, and they stay for as long as `self` lives.
         unsafe { &*self.metadata.load(Relaxed).add(frame.index()) }
     }

@@ -67,13 +67,7 @@ impl<E: Environment> AddressSpace<E> {
         self.check_expansion(layout, growth.pages())?;
         self.check_commitment(layout, growth.pages())?;
         let rights = Rights::READ | Rights::WRITE;
-        layout.areas.insert(Area::new(
-            growth,
-            rights,
-            Rights::all(),
-            AreaFlags::HEAP,
-            Source::Anonymous,
-        ));
+        layout.areas.insert(Area::new(growth, rights, Rights::all(), AreaFlags::HEAP, Source::Anonymous));
         Ok(())
     }
 }

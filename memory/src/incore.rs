@@ -25,9 +25,7 @@ impl<E: Environment> AddressSpace<E> {
             while page < part.end() {
                 let is_in_object = || match &area.source {
                     Source::Anonymous => false,
-                    Source::Object { backing, distance } => {
-                        backing.is_resident(object_page(page, *distance))
-                    }
+                    Source::Object { backing, distance } => backing.is_resident(object_page(page, *distance)),
                 };
                 let index = ((page - range.start()) / PAGE_SIZE) as usize;
                 if let Some(slot) = answer.get_mut(index) {

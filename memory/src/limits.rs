@@ -48,19 +48,12 @@ impl Limits {
 
     pub(crate) fn copy(&self) -> Self {
         let copy = Self::new();
-        self.0
-            .iter()
-            .zip(&copy.0)
-            .for_each(|(from, to)| to.store(from.load(Relaxed), Relaxed));
+        self.0.iter().zip(&copy.0).for_each(|(from, to)| to.store(from.load(Relaxed), Relaxed));
         copy
     }
 
     /// Whether `pages` of `limit` may be used.
     pub(crate) fn check(&self, limit: Limit, pages: u64) -> Result<(), Error> {
-        if pages.saturating_mul(PAGE_SIZE) > self.get(limit) {
-            Err(Error::OutOfMemory)
-        } else {
-            Ok(())
-        }
+        if pages.saturating_mul(PAGE_SIZE) > self.get(limit) { Err(Error::OutOfMemory) } else { Ok(()) }
     }
 }

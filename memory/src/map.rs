@@ -82,13 +82,7 @@ impl<E: Environment> AddressSpace<E> {
         if request.populate {
             let write = request.rights.contains(Rights::WRITE) && !request.flags.contains(AreaFlags::SHARED);
             // The mapping stands whether or not its pages could be had.
-            let _ = self.populate(
-                range,
-                Access {
-                    write,
-                    execute: false,
-                },
-            );
+            let _ = self.populate(range, Access { write, execute: false });
         }
         Ok(range)
     }
@@ -116,11 +110,7 @@ pub(crate) fn find_place<E: Environment>(
         Place::Fixed(address) => fixed(address),
         Place::FixedIfFree(address) => {
             let range = fixed(address)?;
-            if layout.areas.is_free(range) {
-                Ok(range)
-            } else {
-                Err(Error::Exists)
-            }
+            if layout.areas.is_free(range) { Ok(range) } else { Err(Error::Exists) }
         }
         Place::Anywhere { hint } => {
             if hint != 0
@@ -128,10 +118,7 @@ pub(crate) fn find_place<E: Environment>(
             {
                 return Ok(range);
             }
-            layout
-                .areas
-                .place(length, PLACEMENT_TOP)
-                .ok_or(Error::OutOfMemory)
+            layout.areas.place(length, PLACEMENT_TOP).ok_or(Error::OutOfMemory)
         }
     }
 }
@@ -143,9 +130,7 @@ fn hinted<E: Environment>(layout: &Layout<E>, hint: u64, length: u64) -> Option<
         return None;
     }
     let above = layout.areas.first_ending_above(range.end());
-    above
-        .is_none_or(|area| range.end() <= gap_end_below(area))
-        .then_some(range)
+    above.is_none_or(|area| range.end() <= gap_end_below(area)).then_some(range)
 }
 
 /// Whether a stack that starts at `start` may start at `new_start` instead: nothing but another stack may lie closer
@@ -156,7 +141,6 @@ pub(crate) fn has_guard_gap<E: Environment>(layout: &Layout<E>, start: u64, new_
         return false;
     };
     layout.areas.overlapping(below).all(|area| {
-        area.end() <= new_start
-            && (area.has_flag(AreaFlags::GROWS_DOWN) || area.rights().is_empty())
+        area.end() <= new_start && (area.has_flag(AreaFlags::GROWS_DOWN) || area.rights().is_empty())
     })
 }

@@ -53,17 +53,8 @@ impl<E: Environment> MemoryObject<E> {
         original: &'static [u8],
         size: u64,
     ) -> Self {
-        let contents = Contents {
-            size,
-            original,
-            pages: BTreeMap::new(),
-        };
-        Self {
-            environment: environment.clone(),
-            identity,
-            name,
-            contents: Mutex::new(contents),
-        }
+        let contents = Contents { size, original, pages: BTreeMap::new() };
+        Self { environment: environment.clone(), identity, name, contents: Mutex::new(contents) }
     }
 
     /// Length in bytes.
@@ -176,10 +167,7 @@ impl<E: Environment> Backing<E> for MemoryObject<E> {
         if page >= contents.size.div_ceil(PAGE_SIZE) {
             return Err(BackingError::PastEnd);
         }
-        contents
-            .page(&self.environment, page)
-            .cloned()
-            .map_err(|_| BackingError::OutOfMemory)
+        contents.page(&self.environment, page).cloned().map_err(|_| BackingError::OutOfMemory)
     }
 
     fn is_resident(&self, page: u64) -> bool {

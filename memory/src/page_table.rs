@@ -105,10 +105,7 @@ impl<E: Environment> PageTable<E> {
     pub(crate) fn new(environment: &E) -> Result<Self, OutOfMemory> {
         let root = Self::allocate_table(environment)?;
         environment.fill_kernel_half(&environment.frames().words(root)[USER_ENTRIES..]);
-        Ok(Self {
-            environment: environment.clone(),
-            root,
-        })
+        Ok(Self { environment: environment.clone(), root })
     }
 
     /// What a CPU loads to use these tables.
@@ -162,9 +159,7 @@ impl<E: Environment> PageTable<E> {
                 Ok(table) => (1, Some(table)),
                 Err(missing) => (missing.level, None),
             };
-            let end = (address / span(level) + 1)
-                .saturating_mul(span(level))
-                .min(range.end());
+            let end = (address / span(level) + 1).saturating_mul(span(level)).min(range.end());
             if let (Some(table), Some(part)) = (found, PageRange::between(address, end)) {
                 visit(&mut self.lock(table), part)?;
                 self.environment.yield_if_needed();
@@ -187,10 +182,7 @@ impl<E: Environment> PageTable<E> {
 
     fn lock(&self, table: FrameNumber) -> Leaf<'_, E> {
         let frames = self.environment.frames();
-        Leaf {
-            words: frames.words(table),
-            used: frames.metadata(table).table.lock(),
-        }
+        Leaf { words: frames.words(table), used: frames.metadata(table).table.lock() }
     }
 
     /// The leaf table of `address`, or the lowest table on the way to it.
@@ -258,10 +250,9 @@ impl<E: Environment> PageTable<E> {
                 word.store(0, Relaxed);
                 *frames.metadata(table).table.lock() -= 1;
                 self.take_subtree(entry.frame(), level - 1, start, taken);
-            } else if let (true, Some(part)) = (
-                level > 1,
-                PageRange::between(start.max(range.start()), end.min(range.end())),
-            ) {
+            } else if let (true, Some(part)) =
+                (level > 1, PageRange::between(start.max(range.start()), end.min(range.end())))
+            {
                 self.take_tables_below(entry.frame(), level - 1, part, gap, taken);
             }
         }
@@ -280,19 +271,11 @@ impl<E: Environment> PageTable<E> {
             for (index, word) in frames.words(table).iter().enumerate() {
                 let entry = Entry::from_bits(word.load(Relaxed));
                 if !entry.is_empty() {
-                    self.take_subtree(
-                        entry.frame(),
-                        level - 1,
-                        start + index as u64 * span(level),
-                        taken,
-                    );
+                    self.take_subtree(entry.frame(), level - 1, start + index as u64 * span(level), taken);
                 }
             }
         }
-        debug_assert!(
-            level > 0 || *frames.metadata(table).table.lock() == 0,
-            "a table in use was taken out"
-        );
+        debug_assert!(level > 0 || *frames.metadata(table).table.lock() == 0, "a table in use was taken out");
         taken(start, span(level + 1), table);
     }
 }
@@ -309,10 +292,7 @@ impl<E: Environment> Drop for PageTable<E> {
     fn drop(&mut self) {
         let (environment, root) = (self.environment.clone(), self.root);
         let mut release = |_, _, table| environment.frames().release(environment.current_cpu(), table);
-        for (index, word) in environment.frames().words(root)[..USER_ENTRIES]
-            .iter()
-            .enumerate()
-        {
+        for (index, word) in environment.frames().words(root)[..USER_ENTRIES].iter().enumerate() {
             let entry = Entry::from_bits(word.load(Relaxed));
             if !entry.is_empty() {
                 debug_assert!(!entry.has(Bits::HUGE));

@@ -31,10 +31,7 @@ impl<E: Environment> AddressSpace<E> {
         let mut layout = self.exclusive();
         let mut start = range.start();
         if down_to_stack_start {
-            let area = layout
-                .areas
-                .first_ending_above(start)
-                .filter(|area| area.start() < range.end());
+            let area = layout.areas.first_ending_above(start).filter(|area| area.start() < range.end());
             let area = area.ok_or(Error::OutOfMemory)?;
             if !area.has_flag(AreaFlags::GROWS_DOWN) {
                 return Err(Error::Invalid);

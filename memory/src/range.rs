@@ -61,10 +61,7 @@ impl PageRange {
 
     /// All of user space.
     pub(crate) const fn whole() -> Self {
-        Self {
-            start: 0,
-            end: USER_END,
-        }
+        Self { start: 0, end: USER_END }
     }
 
     /// First address.

@@ -44,12 +44,7 @@ impl<E: Environment> AddressSpace<E> {
     /// the range spans more than one mapping, [`Error::OutOfMemory`] for lack of room or memory.
     pub fn remap(&self, request: RemapRequest) -> Result<u64, Error> {
         let request = checked(request)?;
-        let RemapRequest {
-            address,
-            old_length,
-            new_length,
-            ..
-        } = request;
+        let RemapRequest { address, old_length, new_length, .. } = request;
         let mut layout = self.exclusive();
         if layout.areas.find(address).is_none() {
             return Err(Error::NotMapped);
@@ -99,12 +94,7 @@ impl<E: Environment> AddressSpace<E> {
 
     /// Unmaps what lies behind the new length.
     fn shrink(&self, layout: &mut Layout<E>, request: RemapRequest) -> Result<(), Error> {
-        let RemapRequest {
-            address,
-            old_length,
-            new_length,
-            ..
-        } = request;
+        let RemapRequest { address, old_length, new_length, .. } = request;
         if old_length > new_length {
             let surplus = PageRange::new(address + new_length, old_length - new_length);
             self.remove(layout, surplus.map_err(|_| Error::Invalid)?, Cause::Mremap);
@@ -120,18 +110,10 @@ impl<E: Environment> AddressSpace<E> {
         if request.old_length > area.end() - request.address {
             return Err(Error::NotMapped);
         }
-        let kept = if request.keep_source {
-            0
-        } else {
-            request.old_length
-        };
+        let kept = if request.keep_source { 0 } else { request.old_length };
         let growth = (request.new_length - kept) / crate::PAGE_SIZE;
         self.check_expansion(layout, growth)?;
-        if area.is_accounted() {
-            self.check_commitment(layout, growth)
-        } else {
-            Ok(())
-        }
+        if area.is_accounted() { self.check_commitment(layout, growth) } else { Ok(()) }
     }
 
     fn move_mapping(
@@ -180,10 +162,7 @@ impl<E: Environment> AddressSpace<E> {
             for (address, _) in from_leaf.used_pages(part) {
                 let old = from_leaf.replace(address, Entry::EMPTY);
                 changes.changed(address, old, Entry::EMPTY);
-                to_leaf
-                    .as_mut()
-                    .unwrap_or(&mut from_leaf)
-                    .replace(to + (address - part.start()), old);
+                to_leaf.as_mut().unwrap_or(&mut from_leaf).replace(to + (address - part.start()), old);
             }
             // Before either table is unlocked, as said above.
             changes.finish();
@@ -208,11 +187,7 @@ fn checked(mut request: RemapRequest) -> Result<RemapRequest, Error> {
         return Err(Error::Invalid);
     }
     if request.new_length > USER_END {
-        return Err(if request.fixed.is_some() {
-            Error::Invalid
-        } else {
-            Error::OutOfMemory
-        });
+        return Err(if request.fixed.is_some() { Error::Invalid } else { Error::OutOfMemory });
     }
     Ok(request)
 }

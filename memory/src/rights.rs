@@ -24,15 +24,9 @@ pub struct Access {
 
 impl Access {
     /// A load.
-    pub const READ: Self = Self {
-        write: false,
-        execute: false,
-    };
+    pub const READ: Self = Self { write: false, execute: false };
     /// A store.
-    pub const WRITE: Self = Self {
-        write: true,
-        execute: false,
-    };
+    pub const WRITE: Self = Self { write: true, execute: false };
 }
 
 impl Rights {
@@ -55,10 +49,7 @@ mod tests {
 
     #[test]
     fn any_right_allows_loads_and_only_the_own_right_allows_the_rest() {
-        let execute = Access {
-            write: false,
-            execute: true,
-        };
+        let execute = Access { write: false, execute: true };
         assert!(Rights::WRITE.allow(Access::READ) && Rights::EXECUTE.allow(Access::READ));
         assert!(!Rights::empty().allow(Access::READ));
         assert!(!Rights::READ.allow(Access::WRITE) && !Rights::READ.allow(execute));

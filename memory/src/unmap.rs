@@ -11,7 +11,7 @@ use crate::changes::Changes;
 use crate::entry::Entry;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::page_table::{LEAF_SPAN, PageTable};
+use crate::page_table::{LEAF_SPAN, Leaf, PageTable};
 use crate::range::PageRange;
 
 impl<E: Environment> AddressSpace<E> {
@@ -43,19 +43,22 @@ impl<E: Environment> AddressSpace<E> {
 
     /// Empties all entries of a range and takes over the references that they held.
     pub(crate) fn zap(&self, tables: &PageTable<E>, range: PageRange, changes: &mut Changes<'_, E>) {
-        tables.for_each_leaf(range, |leaf, part| {
-            if leaf.is_empty() {
-                return;
-            }
-            let mut gone = 0;
-            for (address, _) in leaf.used_pages(part) {
-                let old = leaf.replace(address, Entry::EMPTY);
-                changes.changed(address, old, Entry::EMPTY);
-                gone += u64::from(!self.is_zero_frame(old.frame()));
-                changes.release_later(old.frame());
-            }
-            self.note_gone(gone);
-        });
+        tables.for_each_leaf(range, |leaf, part| self.zap_leaf(leaf, part, changes));
+    }
+
+    /// As [`AddressSpace::zap`], for a part of one table.
+    pub(crate) fn zap_leaf(&self, leaf: &mut Leaf<'_, E>, part: PageRange, changes: &mut Changes<'_, E>) {
+        if leaf.is_empty() {
+            return;
+        }
+        let mut gone = 0;
+        for (address, _) in leaf.used_pages(part) {
+            let old = leaf.replace(address, Entry::EMPTY);
+            changes.changed(address, old, Entry::EMPTY);
+            gone += u64::from(!self.is_zero_frame(old.frame()));
+            changes.release_later(old.frame());
+        }
+        self.note_gone(gone);
     }
 }
 
@@ -68,13 +71,12 @@ pub(crate) fn take_tables<E: Environment>(
     let gap = layout.areas.gap_around(range);
     // Most ranges share their first and last table with a neighbour, and have no other.
     let first = range.start() / LEAF_SPAN + u64::from(range.start() / LEAF_SPAN * LEAF_SPAN < gap.start());
-    let last = range.end().div_ceil(LEAF_SPAN) - u64::from(range.end().div_ceil(LEAF_SPAN) * LEAF_SPAN > gap.end());
+    let last =
+        range.end().div_ceil(LEAF_SPAN) - u64::from(range.end().div_ceil(LEAF_SPAN) * LEAF_SPAN > gap.end());
     if first >= last {
         return;
     }
-    layout
-        .tables
-        .take_tables(range, gap, &mut |address, span, table| {
-            changes.table_taken(address, span, table);
-        });
+    layout.tables.take_tables(range, gap, &mut |address, span, table| {
+        changes.table_taken(address, span, table);
+    });
 }

@@ -27,19 +27,12 @@ fn request(place: Place, length: u64, rights: Rights) -> MapRequest<TestEnvironm
 }
 
 fn map(space: &TestSpace, address: u64, pages: u64) -> PageRange {
-    space
-        .map(request(Place::Fixed(address), pages * PAGE_SIZE, READ_WRITE))
-        .unwrap()
+    space.map(request(Place::Fixed(address), pages * PAGE_SIZE, READ_WRITE)).unwrap()
 }
 
 fn object(environment: &TestEnvironment, pages: u64) -> Arc<MemoryObject<TestEnvironment>> {
     let identity = Identity { device: 1, inode: 1 };
-    Arc::new(MemoryObject::new(
-        environment,
-        identity,
-        "object".into(),
-        pages * PAGE_SIZE,
-    ))
+    Arc::new(MemoryObject::new(environment, identity, "object".into(), pages * PAGE_SIZE))
 }
 
 fn map_object(
@@ -48,11 +41,7 @@ fn map_object(
     address: u64,
     shared: bool,
 ) -> PageRange {
-    let flags = if shared {
-        AreaFlags::SHARED
-    } else {
-        AreaFlags::empty()
-    };
+    let flags = if shared { AreaFlags::SHARED } else { AreaFlags::empty() };
     let length = object.size();
     let mut request = request(Place::Fixed(address), length, READ_WRITE);
     request.flags = flags;
@@ -82,9 +71,7 @@ fn touch_everywhere(environment: &TestEnvironment, space: &Arc<TestSpace>, range
     for cpu in (0..CPUS).rev() {
         environment.be(cpu);
         for page in 0..range.pages() {
-            environment
-                .store(space, range.start() + page * PAGE_SIZE, page + 1)
-                .unwrap();
+            environment.store(space, range.start() + page * PAGE_SIZE, page + 1).unwrap();
         }
     }
 }
@@ -114,10 +101,7 @@ fn without_gather_every_page_is_a_round() {
     let (environment, space) = busy_space(switches);
     let range = map(&space, BASE, 16);
     touch_everywhere(&environment, &space, range);
-    assert_eq!(
-        environment.interrupts_of(|| space.unmap(range).unwrap()),
-        16 * OTHERS
-    );
+    assert_eq!(environment.interrupts_of(|| space.unmap(range).unwrap()), 16 * OTHERS);
     environment.leave_everywhere();
 }
 
@@ -127,19 +111,13 @@ fn dontneed_and_free_drop_pages_in_one_round() {
     let range = map(&space, BASE, 8);
     for advice in [Advice::DontNeed, Advice::Free] {
         touch_everywhere(&environment, &space, range);
-        assert_eq!(
-            environment.interrupts_of(|| space.advise(range, advice).unwrap()),
-            OTHERS
-        );
+        assert_eq!(environment.interrupts_of(|| space.advise(range, advice).unwrap()), OTHERS);
         environment.check_caches();
         environment.be(2);
         assert_eq!(environment.load(&space, BASE + 3 * PAGE_SIZE), Ok(0));
         environment.be(0);
         space.advise(range, advice).unwrap();
-        assert_eq!(
-            environment.interrupts_of(|| space.advise(range, advice).unwrap()),
-            0
-        );
+        assert_eq!(environment.interrupts_of(|| space.advise(range, advice).unwrap()), 0);
     }
     environment.leave_everywhere();
 }
@@ -159,18 +137,8 @@ fn promotion_interrupts_nobody_and_demotion_everybody() {
     assert_eq!(environment.interrupts_of(|| protect(READ_WRITE)), 0);
     // CPU 1 holds the old entry: it faults once, spuriously, and nothing is copied or flushed for it.
     environment.be(1);
-    assert_eq!(
-        environment.interrupts_of(|| environment.store(&space, BASE, 9).unwrap()),
-        0
-    );
-    assert_eq!(
-        environment
-            .0
-            .coherence
-            .ledger()
-            .total(Row::Event(coherence::Event::SpuriousFault)),
-        1
-    );
+    assert_eq!(environment.interrupts_of(|| environment.store(&space, BASE, 9).unwrap()), 0);
+    assert_eq!(environment.0.coherence.ledger().total(Row::Event(coherence::Event::SpuriousFault)), 1);
     environment.be(0);
     assert_eq!(environment.load(&space, BASE), Ok(9));
     assert_eq!(environment.interrupts_of(|| protect(Rights::empty())), OTHERS);
@@ -186,10 +154,7 @@ fn a_stale_reader_never_sees_the_old_copy_after_fork_and_write() {
     let range = map(&space, BASE, 4);
     touch_everywhere(&environment, &space, range);
     let mut child = None;
-    assert_eq!(
-        environment.interrupts_of(|| child = Some(space.fork().unwrap())),
-        OTHERS
-    );
+    assert_eq!(environment.interrupts_of(|| child = Some(space.fork().unwrap())), OTHERS);
     let child = child.unwrap();
     environment.check_caches();
     for cpu in 0..CPUS {
@@ -198,10 +163,7 @@ fn a_stale_reader_never_sees_the_old_copy_after_fork_and_write() {
     }
     environment.be(0);
     // All others hold the shared frame: the break tells them. The second break, of a page that they hold too, also.
-    assert_eq!(
-        environment.interrupts_of(|| environment.store(&space, BASE, 77).unwrap()),
-        OTHERS
-    );
+    assert_eq!(environment.interrupts_of(|| environment.store(&space, BASE, 77).unwrap()), OTHERS);
     environment.check_caches();
     environment.be(3);
     assert_eq!(environment.load(&space, BASE), Ok(77));
@@ -228,10 +190,7 @@ fn mremap_moves_pages_in_one_round_per_table_and_the_old_place_is_gone() {
         fixed: Some(to),
         keep_source: false,
     };
-    assert_eq!(
-        environment.interrupts_of(|| assert_eq!(space.remap(request), Ok(to))),
-        OTHERS
-    );
+    assert_eq!(environment.interrupts_of(|| assert_eq!(space.remap(request), Ok(to))), OTHERS);
     environment.check_caches();
     environment.be(2);
     assert_eq!(environment.load(&space, BASE), Err(Fault::NotMapped));
@@ -257,23 +216,13 @@ fn mremap_can_keep_the_source_and_grow_and_shrink() {
     let moved = space.remap(request).unwrap();
     assert_eq!(environment.load(&space, moved + PAGE_SIZE), Ok(42));
     assert_eq!(environment.load(&space, BASE + PAGE_SIZE), Ok(0));
-    request = RemapRequest {
-        address: moved,
-        new_length: 8 * PAGE_SIZE,
-        keep_source: false,
-        ..request
-    };
+    request = RemapRequest { address: moved, new_length: 8 * PAGE_SIZE, keep_source: false, ..request };
     map(&space, moved + 2 * PAGE_SIZE, 1);
     let grown = space.remap(request).unwrap();
     assert_ne!(grown, moved);
     assert_eq!(environment.load(&space, grown + PAGE_SIZE), Ok(42));
     assert_eq!(environment.load(&space, grown + 7 * PAGE_SIZE), Ok(0));
-    request = RemapRequest {
-        address: grown,
-        old_length: 8 * PAGE_SIZE,
-        new_length: PAGE_SIZE,
-        ..request
-    };
+    request = RemapRequest { address: grown, old_length: 8 * PAGE_SIZE, new_length: PAGE_SIZE, ..request };
     assert_eq!(space.remap(request), Ok(grown));
     assert_eq!(environment.load(&space, grown + PAGE_SIZE), Err(Fault::NotMapped));
     environment.leave_everywhere();
@@ -291,10 +240,7 @@ fn lazy_cpus_are_told_only_of_freed_tables() {
     environment.be(0);
     assert_eq!(environment.interrupts_of(|| space.unmap(range).unwrap()), 0);
     // The last page of its 2 MiB goes, and the table with it: now they must stop walking it.
-    assert_eq!(
-        environment.interrupts_of(|| space.unmap(pages(BASE + 0x10_0000, 1)).unwrap()),
-        OTHERS
-    );
+    assert_eq!(environment.interrupts_of(|| space.unmap(pages(BASE + 0x10_0000, 1)).unwrap()), OTHERS);
     environment.check_caches();
     environment.leave_everywhere();
 }
@@ -358,15 +304,9 @@ fn a_stack_grows_down_to_its_limit_and_keeps_its_guard_gap() {
     space.map(stack).unwrap();
     environment.store(&space, BASE - 100 * PAGE_SIZE, 1).unwrap();
     assert_eq!(space.sizes().mapped, 101);
-    assert_eq!(
-        environment.store(&space, BASE - (8 << 20), 1),
-        Err(Fault::NotMapped)
-    );
+    assert_eq!(environment.store(&space, BASE - (8 << 20), 1), Err(Fault::NotMapped));
     map(&space, BASE - 500 * PAGE_SIZE, 1);
-    assert_eq!(
-        environment.store(&space, BASE - 300 * PAGE_SIZE, 1),
-        Err(Fault::NotMapped)
-    );
+    assert_eq!(environment.store(&space, BASE - 300 * PAGE_SIZE, 1), Err(Fault::NotMapped));
     environment.store(&space, BASE - 200 * PAGE_SIZE, 1).unwrap();
     environment.leave_everywhere();
 }
@@ -393,9 +333,7 @@ fn places_are_found_top_down_and_hints_are_heard() {
     let environment = TestEnvironment::new(Switches::ALL);
     let space = environment.space();
     let anywhere = |hint, count| {
-        space
-            .map(request(Place::Anywhere { hint }, count * PAGE_SIZE, READ_WRITE))
-            .map(|range| range.start())
+        space.map(request(Place::Anywhere { hint }, count * PAGE_SIZE, READ_WRITE)).map(|range| range.start())
     };
     let first = anywhere(0, 4).unwrap();
     assert_eq!(anywhere(0, 1), Ok(first - PAGE_SIZE));
@@ -419,10 +357,7 @@ fn memory_is_promised_freely_but_not_more_than_could_ever_be() {
     let environment = TestEnvironment::new(Switches::ALL);
     let space = environment.space();
     let huge = 1 << 30;
-    assert_eq!(
-        space.map(request(Place::Fixed(BASE), huge, READ_WRITE)),
-        Err(Error::OutOfMemory)
-    );
+    assert_eq!(space.map(request(Place::Fixed(BASE), huge, READ_WRITE)), Err(Error::OutOfMemory));
     let mut reserved = request(Place::Fixed(BASE), huge, READ_WRITE);
     reserved.flags = AreaFlags::NO_RESERVE;
     let range = space.map(reserved).unwrap();
@@ -445,39 +380,18 @@ fn the_kernel_reads_and_writes_user_memory_with_the_programs_rights() {
     map(&space, BASE, 2);
     space.write_user(BASE + PAGE_SIZE - 3, b"hello\0").unwrap();
     let mut bytes = [0; 64];
-    assert_eq!(
-        space.read_user_string(BASE + PAGE_SIZE - 3, &mut bytes),
-        Ok(Some(5))
-    );
+    assert_eq!(space.read_user_string(BASE + PAGE_SIZE - 3, &mut bytes), Ok(Some(5)));
     assert_eq!(&bytes[..5], b"hello");
-    assert_eq!(
-        space.read_user_string(BASE + PAGE_SIZE - 3, &mut bytes[..3]),
-        Ok(None)
-    );
-    assert_eq!(
-        space.read_user(BASE + 2 * PAGE_SIZE - 4, &mut bytes[..8]),
-        Err(Fault::NotMapped)
-    );
-    assert_eq!(
-        space.read_user(u64::MAX - 3, &mut bytes[..8]),
-        Err(Fault::NotMapped)
-    );
+    assert_eq!(space.read_user_string(BASE + PAGE_SIZE - 3, &mut bytes[..3]), Ok(None));
+    assert_eq!(space.read_user(BASE + 2 * PAGE_SIZE - 4, &mut bytes[..8]), Err(Fault::NotMapped));
+    assert_eq!(space.read_user(u64::MAX - 3, &mut bytes[..8]), Err(Fault::NotMapped));
     space.protect(pages(BASE, 1), Rights::READ, false).unwrap();
     assert_eq!(space.write_user(BASE, b"x"), Err(Fault::NotAllowed));
     let word = BASE + PAGE_SIZE;
     let add = |word: &core::sync::atomic::AtomicU32| word.fetch_add(1, core::sync::atomic::Ordering::SeqCst);
-    assert_eq!(
-        space.atomic_user(word, Access::WRITE, add),
-        Ok(u32::from_ne_bytes(*b"lo\0\0"))
-    );
-    assert_eq!(
-        space.atomic_user(word + 2, Access::WRITE, add),
-        Err(Fault::NotMapped)
-    );
-    assert_eq!(
-        space.atomic_user(BASE, Access::WRITE, add),
-        Err(Fault::NotAllowed)
-    );
+    assert_eq!(space.atomic_user(word, Access::WRITE, add), Ok(u32::from_ne_bytes(*b"lo\0\0")));
+    assert_eq!(space.atomic_user(word + 2, Access::WRITE, add), Err(Fault::NotMapped));
+    assert_eq!(space.atomic_user(BASE, Access::WRITE, add), Err(Fault::NotAllowed));
     environment.leave_everywhere();
 }
 

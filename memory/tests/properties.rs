@@ -51,11 +51,7 @@ impl Run {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Anonymous,
-    Object {
-        object: u64,
-        first_page: u64,
-        shared: bool,
-    },
+    Object { object: u64, first_page: u64, shared: bool },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -184,25 +180,13 @@ impl World {
                 }
             }
             Operation::Populate { run } => drop(space.populate(run.range(), Access::READ)),
-            Operation::Move {
-                from,
-                to,
-                keep_source,
-            } => self.remap(number, from, to, keep_source),
+            Operation::Move { from, to, keep_source } => self.remap(number, from, to, keep_source),
             Operation::Fork { into } => self.fork(number, into),
             Operation::Load { page } => {
                 let got = self.environment.load(&space, address(page));
-                assert_eq!(
-                    got,
-                    self.expected(number, page, Access::READ),
-                    "load of page {page}"
-                );
+                assert_eq!(got, self.expected(number, page, Access::READ), "load of page {page}");
             }
-            Operation::Store {
-                page,
-                value,
-                by_kernel,
-            } => self.store(number, page, value, by_kernel),
+            Operation::Store { page, value, by_kernel } => self.store(number, page, value, by_kernel),
             Operation::Fill { page } => drop(self.environment.fill(address(page), false)),
             Operation::Enter { space } => {
                 self.running[cpu] = space;
@@ -215,25 +199,16 @@ impl World {
 
     fn expected(&self, space: usize, page: u64, access: Access) -> Result<u64, Fault> {
         let page = self.models[space].get(&page).ok_or(Fault::NotMapped)?;
-        if page.rights.allow(access) {
-            Ok(self.value(page.content))
-        } else {
-            Err(Fault::NotAllowed)
-        }
+        if page.rights.allow(access) { Ok(self.value(page.content)) } else { Err(Fault::NotAllowed) }
     }
 
     fn map(&mut self, space: usize, run: Run, kind: Kind, rights: u8) {
         let rights = Rights::from_bits_truncate(rights);
         let (object, shared) = match kind {
             Kind::Anonymous => (None, false),
-            Kind::Object {
-                object,
-                first_page,
-                shared,
-            } => (
-                Some((self.objects[object as usize].clone() as _, first_page)),
-                shared,
-            ),
+            Kind::Object { object, first_page, shared } => {
+                (Some((self.objects[object as usize].clone() as _, first_page)), shared)
+            }
         };
         // Bringing in a writable private page makes its copy at once.
         let populate = run.count.is_multiple_of(5);
@@ -242,11 +217,7 @@ impl World {
             length: run.count * PAGE_SIZE,
             rights,
             may: Rights::all(),
-            flags: if shared {
-                AreaFlags::SHARED
-            } else {
-                AreaFlags::empty()
-            },
+            flags: if shared { AreaFlags::SHARED } else { AreaFlags::empty() },
             object,
             populate,
         };
@@ -254,25 +225,13 @@ impl World {
         for (offset, page) in run.pages().enumerate() {
             let content = match kind {
                 Kind::Anonymous => Content::Own(0),
-                Kind::Object {
-                    object, first_page, ..
-                } => Content::Object(object, first_page + offset as u64),
+                Kind::Object { object, first_page, .. } => {
+                    Content::Object(object, first_page + offset as u64)
+                }
             };
             let is_copied = populate && !shared && rights.contains(Rights::WRITE);
-            let now = if is_copied {
-                Content::Own(self.value(content))
-            } else {
-                content
-            };
-            self.models[space].insert(
-                page,
-                Page {
-                    content: now,
-                    original: content,
-                    shared,
-                    rights,
-                },
-            );
+            let now = if is_copied { Content::Own(self.value(content)) } else { content };
+            self.models[space].insert(page, Page { content: now, original: content, shared, rights });
         }
     }
 
@@ -284,10 +243,7 @@ impl World {
         let rights = Rights::from_bits_truncate(rights);
         let result = self.spaces[space].protect(run.range(), rights, false);
         let model = &mut self.models[space];
-        let mapped = run
-            .pages()
-            .take_while(|page| model.contains_key(page))
-            .collect::<Vec<_>>();
+        let mapped = run.pages().take_while(|page| model.contains_key(page)).collect::<Vec<_>>();
         assert_eq!(result.is_ok(), mapped.len() as u64 == run.count);
         for page in mapped {
             model.entry(page).and_modify(|page| page.rights = rights);
@@ -295,10 +251,7 @@ impl World {
     }
 
     fn remap(&mut self, space: usize, from: Run, to: Run, keep_source: bool) {
-        let to = Run {
-            count: from.count,
-            ..to
-        };
+        let to = Run { count: from.count, ..to };
         let fits = to.first / 32 == (to.first + to.count - 1) / 32;
         let overlaps = from.first < to.first + to.count && to.first < from.first + from.count;
         let request = RemapRequest {
@@ -329,13 +282,7 @@ impl World {
             let page = model[&source];
             model.insert(target, page);
             if keep_source {
-                model.insert(
-                    source,
-                    Page {
-                        content: page.original,
-                        ..page
-                    },
-                );
+                model.insert(source, Page { content: page.original, ..page });
             } else {
                 model.remove(&source);
             }
@@ -375,8 +322,7 @@ impl World {
         let got = if by_kernel {
             self.spaces[space].write_user(address(page), &value.to_ne_bytes())
         } else {
-            self.environment
-                .store(&self.spaces[space].clone(), address(page), value)
+            self.environment.store(&self.spaces[space].clone(), address(page), value)
         };
         assert_eq!(got, expected, "store to page {page}");
         if got.is_err() {
@@ -387,7 +333,7 @@ impl World {
         };
         match page.content {
             Content::Object(object, index) if page.shared => {
-                drop(self.object_values.insert((object, index), value))
+                let _ = self.object_values.insert((object, index), value);
             }
             _ => page.content = Content::Own(value),
         }
@@ -398,9 +344,7 @@ impl World {
         for (space, model) in self.spaces.iter().zip(&self.models) {
             for number in 0..PAGES {
                 let mut bytes = [0; 8];
-                let got = space
-                    .read_user(address(number), &mut bytes)
-                    .map(|()| u64::from_ne_bytes(bytes));
+                let got = space.read_user(address(number), &mut bytes).map(|()| u64::from_ne_bytes(bytes));
                 let expected = match model.get(&number) {
                     None => Err(Fault::NotMapped),
                     Some(page) if page.rights.is_empty() => Err(Fault::NotAllowed),
@@ -410,12 +354,7 @@ impl World {
             }
             assert_eq!(space.sizes().mapped, model.len() as u64);
         }
-        let World {
-            environment,
-            spaces,
-            objects,
-            ..
-        } = self;
+        let World { environment, spaces, objects, .. } = self;
         environment.leave_everywhere();
         drop((spaces, objects));
         let statistics = environment.0.frames.statistics();
@@ -425,10 +364,7 @@ impl World {
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    (0..PAGES, 1..20u64).prop_map(|(first, count)| Run {
-        first,
-        count: count.min(32 - first % 32),
-    })
+    (0..PAGES, 1..20u64).prop_map(|(first, count)| Run { first, count: count.min(32 - first % 32) })
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -506,9 +442,6 @@ fn every_suppressed_flush_is_noticed() {
         Cause::CopyOnWrite,
     ];
     for cause in causes {
-        assert!(
-            is_noticed(cause),
-            "nothing failed without the flushes of {cause:?}"
-        );
+        assert!(is_noticed(cause), "nothing failed without the flushes of {cause:?}");
     }
 }

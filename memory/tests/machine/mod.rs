@@ -69,9 +69,7 @@ unsafe impl Platform for TestPlatform {
             self.current.store(target.index(), Relaxed);
             let was_off = self.interrupts_off.swap(true, Relaxed);
             let loaded = machine.loaded.lock().unwrap()[target.index()].clone();
-            machine
-                .coherence
-                .handle_requests(loaded.as_ref().map(|space| space.space()), Mode::User);
+            machine.coherence.handle_requests(loaded.as_ref().map(|space| space.space()), Mode::User);
             self.interrupts_off.store(was_off, Relaxed);
         }
         self.current.store(sender, Relaxed);
@@ -186,11 +184,7 @@ impl TestEnvironment {
             ram,
         });
         // SAFETY: `ram` has RAM bytes, page-aligned, used by nothing else, and lives as long as `frames`.
-        unsafe {
-            machine
-                .frames
-                .initialize(ram, &[PAGE_SIZE..1 << 20, 1 << 20..RAM])
-        };
+        unsafe { machine.frames.initialize(ram, &[PAGE_SIZE..1 << 20, 1 << 20..RAM]) };
         *machine.coherence.platform().machine.lock().unwrap() = Arc::downgrade(&machine);
         Self(machine)
     }
@@ -221,9 +215,7 @@ impl TestEnvironment {
         let leaving = self.0.loaded.lock().unwrap()[cpu].clone();
         let platform = self.0.coherence.platform();
         platform.without_interrupts(|| {
-            self.0
-                .coherence
-                .activate(leaving.as_ref().map(|space| space.space()), space.space());
+            self.0.coherence.activate(leaving.as_ref().map(|space| space.space()), space.space());
         });
         self.0.loaded.lock().unwrap()[cpu] = Some(space.clone());
         platform.cpus.lock().unwrap()[cpu].is_lazy = false;
@@ -258,11 +250,7 @@ impl TestEnvironment {
 
     fn word(&self, table: u64, index: u64) -> u64 {
         let mut bytes = [0; 8];
-        self.0.frames.read(
-            FrameNumber::containing(table).unwrap(),
-            index as usize * 8,
-            &mut bytes,
-        );
+        self.0.frames.read(FrameNumber::containing(table).unwrap(), index as usize * 8, &mut bytes);
         u64::from_ne_bytes(bytes)
     }
 
@@ -295,14 +283,12 @@ impl TestEnvironment {
                 && (!access.execute || entry & NO_EXECUTE == 0)
         };
         let number = self.current_cpu().index();
-        let cached = self.0.coherence.platform().cpus.lock().unwrap()[number]
-            .translations
-            .get(&page)
-            .copied();
+        let cached =
+            self.0.coherence.platform().cpus.lock().unwrap()[number].translations.get(&page).copied();
         if let Some(entry) = cached {
             // A store through a clean entry must set the dirty bit in memory, and so walks.
             if permits(entry) && (!access.write || entry & DIRTY != 0) {
-                return Ok(entry & FRAME | address % PAGE_SIZE);
+                return Ok((entry & FRAME) + address % PAGE_SIZE);
             }
             if !permits(entry) {
                 self.0.coherence.platform().invalidate_page(page);
@@ -311,7 +297,7 @@ impl TestEnvironment {
         }
         let entry = self.fill(page, access.write);
         if entry.is_some_and(permits) {
-            return Ok(entry.unwrap_or(0) & FRAME | address % PAGE_SIZE);
+            return Ok((entry.unwrap_or(0) & FRAME) + address % PAGE_SIZE);
         }
         // A fault drops the translation of its address, and the upper levels.
         self.0.coherence.platform().invalidate_page(page);
@@ -323,10 +309,7 @@ impl TestEnvironment {
         let number = self.current_cpu().index();
         let (root, upper) = {
             let cpus = self.0.coherence.platform().cpus.lock().unwrap();
-            (
-                cpus[number].root,
-                cpus[number].upper_levels.get(&(page >> 21)).copied(),
-            )
+            (cpus[number].root, cpus[number].upper_levels.get(&(page >> 21)).copied())
         };
         if root == KERNEL_ROOT {
             return None;
@@ -339,15 +322,9 @@ impl TestEnvironment {
         if entry & PRESENT == 0 {
             return None;
         }
-        entry |= if write && entry & WRITABLE != 0 {
-            ACCESSED | DIRTY
-        } else {
-            ACCESSED
-        };
+        entry |= if write && entry & WRITABLE != 0 { ACCESSED | DIRTY } else { ACCESSED };
         let frame = FrameNumber::containing(leaf).unwrap();
-        self.0
-            .frames
-            .write(frame, index as usize * 8, &entry.to_ne_bytes());
+        self.0.frames.write(frame, index as usize * 8, &entry.to_ne_bytes());
         cpus[number].translations.insert(page, entry);
         Some(entry)
     }
@@ -358,10 +335,7 @@ impl TestEnvironment {
         let cpus = self.0.coherence.platform().cpus.lock().unwrap();
         let loaded = self.0.loaded.lock().unwrap();
         for (number, cpu) in cpus.iter().enumerate().filter(|(_, cpu)| cpu.root != KERNEL_ROOT) {
-            assert_eq!(
-                loaded[number].as_ref().map(|space| space.space().root()),
-                Some(cpu.root)
-            );
+            assert_eq!(loaded[number].as_ref().map(|space| space.space().root()), Some(cpu.root));
             for (region, leaf) in &cpu.upper_levels {
                 let now = self.walk_to_leaf(cpu.root, region << 21);
                 assert_eq!(
@@ -381,10 +355,7 @@ impl TestEnvironment {
                     && now & FRAME == cached & FRAME
                     && (cached & WRITABLE == 0 || now & WRITABLE != 0)
                     && (cached & NO_EXECUTE != 0 || now & NO_EXECUTE == 0);
-                assert!(
-                    is_allowed,
-                    "CPU {number} holds {cached:#x} for {page:#x}, which now has {now:#x}"
-                );
+                assert!(is_allowed, "CPU {number} holds {cached:#x} for {page:#x}, which now has {now:#x}");
             }
         }
     }
@@ -392,29 +363,23 @@ impl TestEnvironment {
     pub fn load_u64(&self, physical: u64) -> u64 {
         let mut bytes = [0; 8];
         let frame = FrameNumber::containing(physical).unwrap();
-        self.0
-            .frames
-            .read(frame, (physical % PAGE_SIZE) as usize, &mut bytes);
+        self.0.frames.read(frame, (physical % PAGE_SIZE) as usize, &mut bytes);
         u64::from_ne_bytes(bytes)
     }
 
     pub fn store_u64(&self, physical: u64, value: u64) {
         let frame = FrameNumber::containing(physical).unwrap();
-        self.0
-            .frames
-            .write(frame, (physical % PAGE_SIZE) as usize, &value.to_ne_bytes());
+        self.0.frames.write(frame, (physical % PAGE_SIZE) as usize, &value.to_ne_bytes());
     }
 
     /// A load by user code on this CPU.
     pub fn load(&self, space: &Arc<TestSpace>, address: u64) -> Result<u64, Fault> {
-        self.access(space, address, Access::READ)
-            .map(|physical| self.load_u64(physical))
+        self.access(space, address, Access::READ).map(|physical| self.load_u64(physical))
     }
 
     /// A store by user code on this CPU.
     pub fn store(&self, space: &Arc<TestSpace>, address: u64, value: u64) -> Result<(), Fault> {
-        self.access(space, address, Access::WRITE)
-            .map(|physical| self.store_u64(physical, value))
+        self.access(space, address, Access::WRITE).map(|physical| self.store_u64(physical, value))
     }
 
     pub fn free_frames(&self) -> usize {
