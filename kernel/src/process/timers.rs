@@ -124,8 +124,8 @@ impl Timers {
         removed.map(drop).ok_or(Errno::EINVAL)
     }
 
-    /// Notes the overrun of a timer's signal that is being delivered.
-    pub(super) fn note_overrun(&self, id: i32, overrun: i32) {
+    /// Notes the overrun of a timer's signal that is being delivered, or 0 when the timer is set anew.
+    pub(crate) fn note_overrun(&self, id: i32, overrun: i32) {
         self.overruns.lock().insert(id, overrun);
     }
 

@@ -178,6 +178,7 @@ pub(super) fn timer_settime(arguments: &Arguments) -> Result<usize, Errno> {
         Some(remaining.saturating_sub(if timer.is_realtime { time::realtime_offset() } else { 0 }))
     };
     let before = timer.alarm.set(deadline, interval);
+    current().process().timers().note_overrun(id as i32, 0);
     if old != 0 {
         user::write(old, &TimerValue::of(before))?;
     }

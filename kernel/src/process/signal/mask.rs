@@ -103,7 +103,12 @@ pub(crate) fn wait_for(wanted: SignalSet, deadline: Option<u64>) -> Result<Infor
     let take = || {
         let mut signals = thread.process().signals.lock();
         let own = thread.pending.lock().take(wanted);
-        own.or_else(|| signals.pending.take(wanted))
+        let taken = own.or_else(|| signals.pending.take(wanted));
+        drop(signals);
+        if let Some(Information { origin: Origin::Timer { timer, overrun, .. }, .. }) = taken {
+            thread.process().timers().note_overrun(timer, overrun);
+        }
+        taken
     };
     if let Some(information) = take() {
         return Ok(information);
@@ -124,8 +129,5 @@ pub(crate) fn wait_for(wanted: SignalSet, deadline: Option<u64>) -> Result<Infor
     };
     thread.awaited.store(0, Ordering::SeqCst);
     set_mask(old);
-    if let Ok(Information { origin: Origin::Timer { timer, overrun, .. }, .. }) = result {
-        thread.process().timers().note_overrun(timer, overrun);
-    }
     result
 }
