@@ -119,6 +119,9 @@ impl Order {
             words.push("deterministic".into());
             words.extend(seed.map(|seed| format!("seed={seed}")));
         }
+        if self.mode == Mode::Single {
+            words.push("turns".into());
+        }
         words.extend(self.kernel_words.iter().cloned());
         words.join(" ")
     }

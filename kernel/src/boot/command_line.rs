@@ -5,6 +5,7 @@
 //! | `without=NAME,NAME` | turns mechanisms of `coherence` off; `vanilla` is all of them |
 //! | `seed=N` | interrupts and preempts at pseudo-random short intervals |
 //! | `deterministic` | nothing of the outside enters: fixed clock, fixed random numbers |
+//! | `turns` | the emulator runs the CPUs in turns on one host thread: let it turn often |
 //! | `suppress=CAUSE` | for tests of the tests: leaves out the flushes of that cause |
 //! | `selfcheck` | checks first that the emulator keeps stale translations |
 
@@ -18,6 +19,7 @@ pub(crate) struct CommandLine {
     pub(crate) switches: Switches,
     pub(crate) seed: Option<u64>,
     pub(crate) deterministic: bool,
+    pub(crate) turns: bool,
     pub(crate) suppress: Option<Cause>,
     pub(crate) self_check: bool,
 }
@@ -36,13 +38,14 @@ pub(crate) fn command_line() -> &'static CommandLine {
 pub(super) fn initialise(text: &[u8]) {
     let text = core::str::from_utf8(text).expect("the command line is UTF-8");
     let mut parsed =
-        CommandLine { switches: Switches::ALL, seed: None, deterministic: false, suppress: None, self_check: false };
+        CommandLine { switches: Switches::ALL, seed: None, deterministic: false, turns: false, suppress: None, self_check: false };
     for word in text.split_ascii_whitespace() {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         match name {
             "without" => parsed.switches = Switches::without(value).unwrap_or_else(|unknown| panic!("without={}: no such mechanism", unknown.0)),
             "seed" => parsed.seed = Some(value.parse().unwrap_or_else(|_| panic!("seed={value}: not a number"))),
             "deterministic" => parsed.deterministic = true,
+            "turns" => parsed.turns = true,
             "suppress" => parsed.suppress = Some(cause(value)),
             "selfcheck" => parsed.self_check = true,
             _ => panic!("unknown word on the kernel command line: {word}"),

@@ -4,8 +4,9 @@
 //! a seed (`boot::command_line`), a CPU that runs a program is also interrupted at pseudo-random short intervals and
 //! preempted there: on the emulator's instruction clock each seed is one replayable schedule.
 //!
-//! In a deterministic run without a seed such a CPU is interrupted every `TURN`, and not preempted. The emulator then runs
-//! one CPU at a time until the next timer of any; without this a program that spins without a pause, as Go's runtime does,
+//! In a deterministic run without a seed such a CPU is interrupted every `TURN`, and not preempted, and so it is, less often,
+//! when the emulator runs all CPUs on one host thread by the host's clock. It then runs one CPU at a time until the next
+//! timer of any; without this a program that spins without a pause, as Go's runtime does,
 //! would keep the CPU it waits for from running for a hundred million instructions.
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,8 @@ const NEVER: u64 = u64::MAX;
 const SEEDED: core::ops::Range<u64> = 500..50_000;
 /// Nanoseconds, and on the instruction clock instructions, after which the emulator shall turn to the next CPU.
 const TURN: u64 = 100_000;
+/// The same by the host's clock, where an interrupt costs about a hundredth of this.
+const HOST_TURN: u64 = 1_000_000;
 
 struct State {
     /// When the running timer will interrupt.
@@ -74,12 +77,13 @@ pub(crate) fn set_seed(seed: u64) {
 pub(crate) fn disturb() {
     let random = &STATES.here().random;
     let mut value = random.load(Ordering::Relaxed);
-    let wanted = value != 0 || command_line().deterministic;
+    let turn = if command_line().deterministic { TURN } else { HOST_TURN };
+    let wanted = value != 0 || command_line().deterministic || command_line().turns;
     if !wanted || task::is_idle(cpu::index()) {
         return;
     }
     if value == 0 {
-        no_later_than(time::now() + TURN);
+        no_later_than(time::now() + turn);
         return;
     }
     value ^= value << 13;
