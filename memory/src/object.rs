@@ -67,6 +67,15 @@ impl<E: Environment> MemoryObject<E> {
         self.contents.lock().pages.len()
     }
 
+    /// The first page at or behind `page` that may hold other bytes than zeroes.
+    pub fn next_page(&self, page: u64) -> Option<u64> {
+        let contents = self.contents.lock();
+        if page < (contents.original.len() as u64).div_ceil(PAGE_SIZE) {
+            return Some(page);
+        }
+        contents.pages.range(page..).next().map(|(&page, _)| page)
+    }
+
     /// Copies bytes out, up to the object's end; says how many.
     pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> usize {
         let contents = self.contents.lock();

@@ -308,6 +308,12 @@ static void contents(void) {
     GIVES(0, fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2));
     GIVES(4, pread(fd, buffer, 4, 0));
     HOLDS(memcmp(buffer, "\0\0cd", 4) == 0);
+    GIVES(0, ftruncate(fd, 1L << 40));
+    GIVES(0, fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1L << 40));
+    GIVES(1, pwrite(fd, "d", 1, 1L << 39));
+    GIVES(1L << 39, lseek(fd, 1L << 20, SEEK_DATA));
+    GIVES((1L << 39) + 4096, lseek(fd, 1L << 39, SEEK_HOLE));
+    GIVES(0, ftruncate(fd, 200));
     close(fd);
 
     fd = DONE(open("f", O_WRONLY | O_APPEND));
@@ -620,6 +626,16 @@ static void descriptors(void) {
     }
     wait(&result);
     GIVES(0, result);
+    /* A process that ends leaves no locks. */
+    if (fork() == 0) {
+        int other = DONE(open("f", O_RDWR));
+        lock = (struct flock){F_WRLCK, SEEK_SET, 0, 0, 0};
+        _exit(fcntl(other, F_SETLK, &lock) != 0);
+    }
+    wait(&result);
+    GIVES(0, result);
+    lock = (struct flock){F_RDLCK, SEEK_SET, 0, 0, 0};
+    GIVES(0, fcntl(fd, F_SETLK, &lock));
     FAILS(EINVAL, flock(fd, 77));
     close(fd);
     GIVES(0, unlink("f"));
@@ -679,6 +695,12 @@ static void waiting(void) {
     GIVES(0, epoll_wait(outer, found, 4, 0));
     GIVES(8, write(counter, &number, 8));
     GIVES(1, epoll_wait(outer, found, 4, 0));
+    /* Neither from below nor from above can a chain become long. */
+    int chain[12], refused = 0;
+    for (int i = 0; i < 12; i++) chain[i] = DONE(epoll_create1(0));
+    for (int i = 0; i < 11; i++) refused += epoll_ctl(chain[i], EPOLL_CTL_ADD, chain[i + 1], &event) == -1;
+    HOLDS(refused > 0);
+    for (int i = 0; i < 12; i++) close(chain[i]);
     /* Closing a file takes it out. */
     close(counter);
     GIVES(0, epoll_wait(outer, found, 4, 0));

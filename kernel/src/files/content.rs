@@ -11,7 +11,7 @@ use crate::process::limits::Resource;
 use crate::process::signal::Signal;
 use crate::sync::Mutex;
 use crate::syscall::Errno;
-use ::memory::{BackingError, FrameRef, Identity};
+use ::memory::{BackingError, FrameRef, Identity, PAGE_SIZE};
 use alloc::string::String;
 use alloc::sync::Arc;
 
@@ -93,17 +93,43 @@ impl FileContent {
 
     /// Makes `offset..offset + length` zero, without changing the size.
     pub(crate) fn clear(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        const ZEROES: [u8; 4096] = [0; 4096];
+        const ZEROES: [u8; PAGE_SIZE as usize] = [0; PAGE_SIZE as usize];
         let _writing = self.writing.lock();
         let end = offset.saturating_add(length).min(self.size());
         let mut at = offset;
-        while at < end {
-            let piece = (4096 - at % 4096).min(end - at) as usize;
-            self.object.write_at(at, &ZEROES[..piece]).map_err(|_| Errno::ENOSPC)?;
-            at += piece as u64;
+        // Pages that nobody has touched are zero already: a hole of any size costs what lies in it.
+        while let Some(page) = self.object.next_page(at / PAGE_SIZE) {
+            at = at.max(page * PAGE_SIZE);
+            if at >= end {
+                break;
+            }
+            let piece = (PAGE_SIZE - at % PAGE_SIZE).min(end - at);
+            self.object.write_at(at, &ZEROES[..piece as usize]).map_err(|_| Errno::ENOSPC)?;
+            at += piece;
             crate::task::yield_if_needed();
         }
         Ok(())
+    }
+
+    /// The first byte at or behind `offset` that counts as data: ENXIO if there is none.
+    pub(crate) fn next_data(&self, offset: u64) -> Result<u64, Errno> {
+        let page = self.object.next_page(offset / PAGE_SIZE).ok_or(Errno::ENXIO)?;
+        let found = offset.max(page.saturating_mul(PAGE_SIZE));
+        if found < self.size() { Ok(found) } else { Err(Errno::ENXIO) }
+    }
+
+    /// The first byte at or behind `offset` that counts as a hole; at the latest that is the file's end. ENXIO if
+    /// `offset` lies behind that.
+    pub(crate) fn next_hole(&self, offset: u64) -> Result<u64, Errno> {
+        let size = self.size();
+        if offset >= size {
+            return Err(Errno::ENXIO);
+        }
+        let mut page = offset / PAGE_SIZE;
+        while self.object.next_page(page) == Some(page) && page * PAGE_SIZE < size {
+            page += 1;
+        }
+        Ok(offset.max(page * PAGE_SIZE).min(size))
     }
 }
 

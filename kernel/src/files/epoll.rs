@@ -22,8 +22,9 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 use linux_raw_sys::general as abi;
 
-/// How deep epoll instances may watch each other.
-const MOST_NESTING: usize = 5;
+/// How many instances may watch each other in a chain, besides the first: asking the outermost asks all of them,
+/// each inside the other.
+const MOST_NESTING: usize = 4;
 /// Flags in an event mask that are not events.
 const MODES: u32 = abi::EPOLLET | abi::EPOLLONESHOT | abi::EPOLLWAKEUP | abi::EPOLLEXCLUSIVE;
 
@@ -40,9 +41,17 @@ struct Ready {
     list: InterruptLock<VecDeque<Arc<Interest>>>,
     arrived: WaitQueue,
     observers: Observers,
+    /// The instances that watch this one; only looked at and changed under `NESTING`.
+    watchers: SpinLock<Vec<Weak<Ready>>>,
 }
 
 impl Ready {
+    /// How many instances watch each other above this one, on the longest way.
+    fn height(&self) -> usize {
+        let watchers: Vec<_> = self.watchers.lock().iter().filter_map(Weak::upgrade).collect();
+        watchers.iter().map(|watcher| watcher.height() + 1).max().unwrap_or(0)
+    }
+
     /// Makes room for `count` interests: queueing happens in interrupts too and must not allocate.
     fn reserve(&self, count: usize) {
         // Allocated before the lock turns interrupts off.
@@ -147,6 +156,7 @@ impl Epoll {
             list: InterruptLock::new(VecDeque::new()),
             arrived: WaitQueue::new(),
             observers: Observers::new(),
+            watchers: SpinLock::new(Vec::new()),
         };
         Self { interests: Arc::new(Mutex::new(BTreeMap::new())), ready: Arc::new(ready) }
     }
@@ -159,8 +169,11 @@ impl Epoll {
             return Err(Errno::EPERM);
         }
         let _nesting = NESTING.lock();
-        if let Some(inner) = description.file_as::<Epoll>() {
-            inner.check_nesting(self, 1)?;
+        let inner = description.file_as::<Epoll>();
+        if let Some(inner) = inner
+            && self.ready.height() + 1 + inner.depth(self)? > MOST_NESTING
+        {
+            return Err(Errno::ELOOP);
         }
         let mut interests = self.interests.lock();
         let key = key_of(descriptor, description);
@@ -179,6 +192,11 @@ impl Epoll {
         interests.insert(key, interest.clone());
         self.ready.reserve(interests.len());
         description.note_interest(&interest);
+        if let Some(inner) = inner {
+            let mut watchers = inner.ready.watchers.lock();
+            watchers.retain(|watcher| watcher.strong_count() > 0);
+            watchers.push(Arc::downgrade(&self.ready));
+        }
         for observers in file.observers().into_iter().flatten() {
             observers.add(interest.clone());
         }
@@ -199,23 +217,31 @@ impl Epoll {
 
     /// Stops watching; ENOENT if the descriptor is not watched.
     pub(crate) fn remove(&self, descriptor: i32, description: &Arc<Description>) -> Result<(), Errno> {
+        let _nesting = NESTING.lock();
         let interest =
             self.interests.lock().remove(&key_of(descriptor, description)).ok_or(Errno::ENOENT)?;
         interest.leave(description.file());
+        if let Some(inner) = description.file_as::<Epoll>() {
+            let mut watchers = inner.ready.watchers.lock();
+            if let Some(at) = watchers.iter().position(|watcher| watcher.as_ptr() == Arc::as_ptr(&self.ready)) {
+                watchers.swap_remove(at);
+            }
+        }
         Ok(())
     }
 
-    /// Fails if `outer` is among what this instance watches, or if that is nested too deeply.
-    fn check_nesting(&self, outer: &Epoll, depth: usize) -> Result<(), Errno> {
-        if core::ptr::eq(self, outer) || depth >= MOST_NESTING {
+    /// How many instances watch each other below this one, on the longest way. ELOOP if `outer` is among them.
+    fn depth(&self, outer: &Epoll) -> Result<usize, Errno> {
+        if core::ptr::eq(self, outer) {
             return Err(Errno::ELOOP);
         }
         let watched: Vec<_> =
             self.interests.lock().values().filter_map(|interest| interest.description.upgrade()).collect();
-        watched
-            .iter()
-            .filter_map(|description| description.file_as::<Epoll>())
-            .try_for_each(|inner| inner.check_nesting(outer, depth + 1))
+        let mut depth = 0;
+        for inner in watched.iter().filter_map(|description| description.file_as::<Epoll>()) {
+            depth = depth.max(inner.depth(outer)? + 1);
+        }
+        Ok(depth)
     }
 
     /// Up to `most` events, without waiting.

@@ -125,6 +125,21 @@ pub(crate) fn release_process(inode: &Arc<Inode>, process: u32) {
     release(inode, &Lock { owner: Owner::Process(process), exclusive: false, start: 0, end: u64::MAX });
 }
 
+/// A process has ended: all that it held is free.
+pub(crate) fn release_all(process: u32) {
+    let owner = Owner::Process(process);
+    let mut locks = LOCKS.lock();
+    if locks.is_empty() {
+        return;
+    }
+    locks.retain(|_, held| {
+        held.retain(|lock| lock.owner != owner);
+        !held.is_empty()
+    });
+    drop(locks);
+    RELEASED.wake_all();
+}
+
 /// A description of the file is going away.
 pub(super) fn release_description(inode: &Arc<Inode>, description: &Description) {
     for owner in [Owner::description(description), Owner::whole_file(description)] {

@@ -3,7 +3,7 @@
 //! The lowest free number is given out, as POSIX wants. A description taken out of the table is dropped
 //! only after the table's lock: dropping one closes pipes and wakes tasks.
 
-use super::Description;
+use super::{Description, lock};
 use crate::sync::SpinLock;
 use crate::syscall::Errno;
 use alloc::sync::Arc;
@@ -127,7 +127,10 @@ impl FileTable {
 
     /// Closes what is marked so; called by `execve`.
     pub(crate) fn close_on_exec(&self) {
-        drop(self.take_where(0, usize::MAX, |slot| slot.close_on_exec));
+        let process = crate::process::current().process().id();
+        for description in self.take_where(0, usize::MAX, |slot| slot.close_on_exec) {
+            lock::release_process(description.inode(), process);
+        }
     }
 
     /// Takes all descriptors in `first..=last` out.

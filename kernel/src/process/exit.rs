@@ -90,6 +90,7 @@ fn leave(thread: &Arc<Thread>, process: &Process) -> bool {
 
 fn end_last(process: &Arc<Process>, status: ExitStatus) {
     process.timers().clear();
+    crate::files::lock::release_all(process.id());
     let usage = process.usage();
     drop(task::current().leave_space());
     drop(process.set_memory(None));

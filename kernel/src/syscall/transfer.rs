@@ -162,10 +162,9 @@ pub(crate) fn lseek(&[descriptor, distance, origin, ..]: &[u64; 6]) -> Result<us
         abi::SEEK_CUR => moved(position),
         abi::SEEK_END if is_directory => Err(Errno::EINVAL),
         abi::SEEK_END => moved(size),
-        // All of a file counts as data; behind it is the one hole that every file has.
-        abi::SEEK_DATA | abi::SEEK_HOLE if distance < 0 || distance as u64 >= size => Err(Errno::ENXIO),
-        abi::SEEK_DATA => Ok(distance as u64),
-        abi::SEEK_HOLE => Ok(size),
+        abi::SEEK_DATA | abi::SEEK_HOLE if distance < 0 => Err(Errno::ENXIO),
+        abi::SEEK_DATA => description.inode().regular()?.next_data(distance as u64),
+        abi::SEEK_HOLE => description.inode().regular()?.next_hole(distance as u64),
         _ => Err(Errno::EINVAL),
     })?;
     Ok(position as usize)
