@@ -144,7 +144,7 @@ fn input(mode: Mode) -> Result<(Input, Option<Vec<u8>>), Failure> {
             .read_to_end(&mut bytes)
             .map_err(|error| Failure::host("read standard input", error))?;
     }
-    Ok((Input::Bytes(Vec::new()), Some(bytes)))
+    Ok((Input::Packed, Some(bytes)))
 }
 
 fn create(path: &Path) -> Result<File, Failure> {

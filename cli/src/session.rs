@@ -25,6 +25,9 @@ pub(crate) type Sink = Box<dyn Write + Send>;
 
 /// What the program reads.
 pub(crate) enum Input {
+    /// Nothing over the serial line, not even an end: its input is packed. A byte on the line would arrive at an instant of
+    /// the host's choice.
+    Packed,
     /// These bytes, then the end of input.
     Bytes(Vec<u8>),
     /// Our own standard input, for as long as it lasts.
@@ -217,6 +220,7 @@ fn feed(mut to: ChildStdin, mut ready: ChildStdout, from: Input) {
     spawn(move || -> io::Result<()> {
         ready.read_exact(&mut [0])?;
         match from {
+            Input::Packed => return ready.read_to_end(&mut Vec::new()).map(drop),
             Input::Bytes(bytes) => to.write_all(&escaped(&bytes))?,
             Input::Ours => {
                 let mut buffer = [0; 4096];

@@ -83,12 +83,12 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
     let (output, errors) = (Capture::default(), Capture::default());
     let ended = order(boot).and_then(|order| {
         let input = match order.packed_input {
-            Some(_) => Vec::new(),
-            None => boot.case.stdin.clone().into_bytes(),
+            Some(_) => Input::Packed,
+            None => Input::Bytes(boot.case.stdin.clone().into_bytes()),
         };
         let prepared = order.prepare(|| Ok(kernel.clone()))?;
         let streams = Streams {
-            input: Input::Bytes(input),
+            input,
             output: Box::new(output.clone()),
             errors: Box::new(errors.clone()),
             kernel_log: None,
