@@ -1,11 +1,13 @@
 //! A set of CPUs, as affinity and placement use it.
 
+use core::fmt;
+
 use super::MAX_CPUS;
 
 const _: () = assert!(MAX_CPUS == u64::BITS as usize);
 
 /// A set of CPU indices.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CpuSet(u64);
 
 impl CpuSet {
@@ -56,5 +58,11 @@ impl CpuSet {
             rest &= rest - 1;
             Some(next)
         })
+    }
+}
+
+impl fmt::Debug for CpuSet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.iter()).finish()
     }
 }

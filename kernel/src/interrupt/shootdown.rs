@@ -22,8 +22,8 @@ pub(crate) static COHERENCE: Coherence<Machine> = Coherence::new(Machine, Switch
 
 /// A CPU that does not answer for so long never will.
 const LOCKUP_SECONDS: u64 = 20;
-/// Two turns of a waiting loop that are further apart than this belong to different waits.
-const SAME_WAIT_DIVISOR: u64 = 1000;
+/// Two turns of a waiting loop that are further apart belong to different waits. (A host may stop this CPU for long.)
+const SAME_WAIT_SECONDS: u64 = 5;
 
 struct Waiting {
     since: AtomicU64,
@@ -99,7 +99,7 @@ fn detect_lockup() {
     let waiting = WAITING.here();
     let last = waiting.last_turn.swap(now, Ordering::Relaxed);
     let since = waiting.since.load(Ordering::Relaxed);
-    if now.saturating_sub(last) > second / SAME_WAIT_DIVISOR {
+    if now.saturating_sub(last) > SAME_WAIT_SECONDS * second {
         waiting.since.store(now, Ordering::Relaxed);
     } else if now.saturating_sub(since) > LOCKUP_SECONDS * second {
         let asked = cpu::CpuSet::from_bits(waiting.asked.load(Ordering::Relaxed));
