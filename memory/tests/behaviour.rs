@@ -1,11 +1,9 @@
 //! What each operation does to memory, and how many CPUs it interrupts: counts are asserted as equalities.
 
-mod machine;
-
 use std::sync::Arc;
 
 use coherence::{Cause, Row, Switches};
-use machine::{CPUS, TestEnvironment, TestSpace};
+use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
 use memory::{
     Access, Advice, AreaFlags, BackingRef, Error, Fault, Identity, MapRequest, MemoryObject, PAGE_SIZE,
     PageRange, Place, RemapRequest, Rights,
@@ -14,7 +12,7 @@ use memory::{
 const READ_WRITE: Rights = Rights::READ.union(Rights::WRITE);
 const BASE: u64 = 0x4000_0000;
 
-fn request(place: Place, length: u64, rights: Rights) -> MapRequest<TestEnvironment> {
+fn request(place: Place, length: u64, rights: Rights) -> MapRequest<TurnEnvironment> {
     MapRequest {
         place,
         length,
@@ -26,18 +24,18 @@ fn request(place: Place, length: u64, rights: Rights) -> MapRequest<TestEnvironm
     }
 }
 
-fn map(space: &TestSpace, address: u64, pages: u64) -> PageRange {
+fn map(space: &TurnSpace, address: u64, pages: u64) -> PageRange {
     space.map(request(Place::Fixed(address), pages * PAGE_SIZE, READ_WRITE)).unwrap()
 }
 
-fn object(environment: &TestEnvironment, pages: u64) -> Arc<MemoryObject<TestEnvironment>> {
+fn object(environment: &TurnEnvironment, pages: u64) -> Arc<MemoryObject<TurnEnvironment>> {
     let identity = Identity { device: 1, inode: 1 };
     Arc::new(MemoryObject::new(environment, identity, "object".into(), pages * PAGE_SIZE))
 }
 
 fn map_object(
-    space: &TestSpace,
-    object: BackingRef<TestEnvironment>,
+    space: &TurnSpace,
+    object: BackingRef<TurnEnvironment>,
     address: u64,
     shared: bool,
 ) -> PageRange {
@@ -54,8 +52,8 @@ fn pages(address: u64, count: u64) -> PageRange {
 }
 
 /// A space that all CPUs run in, with one page outside the way mapped so that tables stay.
-fn busy_space(switches: Switches) -> (TestEnvironment, Arc<TestSpace>) {
-    let environment = TestEnvironment::new(switches);
+fn busy_space(switches: Switches) -> (TurnEnvironment, Arc<TurnSpace>) {
+    let environment = TurnEnvironment::new(switches);
     let space = environment.space();
     map(&space, BASE + 0x10_0000, 1);
     for cpu in 0..CPUS {
@@ -67,7 +65,7 @@ fn busy_space(switches: Switches) -> (TestEnvironment, Arc<TestSpace>) {
     (environment, space)
 }
 
-fn touch_everywhere(environment: &TestEnvironment, space: &Arc<TestSpace>, range: PageRange) {
+fn touch_everywhere(environment: &TurnEnvironment, space: &Arc<TurnSpace>, range: PageRange) {
     for cpu in (0..CPUS).rev() {
         environment.be(cpu);
         for page in 0..range.pages() {
@@ -200,7 +198,7 @@ fn mremap_moves_pages_in_one_round_per_table_and_the_old_place_is_gone() {
 
 #[test]
 fn mremap_can_keep_the_source_and_grow_and_shrink() {
-    let environment = TestEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::ALL);
     let space = environment.space();
     environment.activate(&space);
     let range = map(&space, BASE, 2);
@@ -247,7 +245,7 @@ fn lazy_cpus_are_told_only_of_freed_tables() {
 
 #[test]
 fn the_end_of_a_space_interrupts_nobody_and_gives_every_frame_back() {
-    let environment = TestEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::ALL);
     let free = environment.free_frames();
     let space = environment.space();
     let range = map(&space, BASE, 600);
@@ -269,7 +267,7 @@ fn the_end_of_a_space_interrupts_nobody_and_gives_every_frame_back() {
 
 #[test]
 fn shared_memory_is_shared_with_children_and_private_file_pages_are_not() {
-    let environment = TestEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::ALL);
     let space = environment.space();
     environment.activate(&space);
     let file = object(&environment, 2);
@@ -296,7 +294,7 @@ fn shared_memory_is_shared_with_children_and_private_file_pages_are_not() {
 
 #[test]
 fn a_stack_grows_down_to_its_limit_and_keeps_its_guard_gap() {
-    let environment = TestEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::ALL);
     let space = environment.space();
     environment.activate(&space);
     let mut stack = request(Place::Fixed(BASE), PAGE_SIZE, READ_WRITE);
@@ -313,7 +311,7 @@ fn a_stack_grows_down_to_its_limit_and_keeps_its_guard_gap() {
 
 #[test]
 fn the_heap_moves_and_reports_where_it_stayed() {
-    let environment = TestEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::ALL);
     let space = environment.space();
     environment.activate(&space);
     space.set_heap_start(BASE);
@@ -330,7 +328,7 @@ fn the_heap_moves_and_reports_where_it_stayed() {
 
 #[test]
 fn places_are_found_top_down_and_hints_are_heard() {
-    let environment = TestEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::ALL);
     let space = environment.space();
     let anywhere = |hint, count| {
         space.map(request(Place::Anywhere { hint }, count * PAGE_SIZE, READ_WRITE)).map(|range| range.start())
@@ -354,7 +352,7 @@ fn places_are_found_top_down_and_hints_are_heard() {
 
 #[test]
 fn memory_is_promised_freely_but_not_more_than_could_ever_be() {
-    let environment = TestEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::ALL);
     let space = environment.space();
     let huge = 1 << 30;
     assert_eq!(space.map(request(Place::Fixed(BASE), huge, READ_WRITE)), Err(Error::OutOfMemory));
@@ -374,7 +372,7 @@ fn memory_is_promised_freely_but_not_more_than_could_ever_be() {
 
 #[test]
 fn the_kernel_reads_and_writes_user_memory_with_the_programs_rights() {
-    let environment = TestEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::ALL);
     let space = environment.space();
     environment.activate(&space);
     map(&space, BASE, 2);
@@ -412,7 +410,7 @@ fn a_suppressed_flush_is_noticed_by_this_machine() {
 
 #[test]
 fn advice_and_protection_answer_holes_as_linux_does() {
-    let environment = TestEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::ALL);
     let space = environment.space();
     environment.activate(&space);
     map(&space, BASE, 1);

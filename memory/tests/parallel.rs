@@ -5,16 +5,14 @@
 //! finds the same even stage before and after its load must have read exactly that value: a stale translation shows as
 //! an old value (D3, D4), a frame that was given away too early as a value of some other page (D1).
 
-mod threads;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
+use machine::threads::{CPUS, ThreadEnvironment, ThreadSpace};
 use memory::{
     Access, Advice, AreaFlags, Fault, MapRequest, PAGE_SIZE, PageRange, Place, RemapRequest, Rights,
 };
-use threads::{CPUS, ThreadEnvironment, ThreadSpace};
 
 const PAGES: usize = 24;
 const ROUNDS: u64 = 400;

@@ -5,13 +5,11 @@
 //! a stale entry; and at the end every frame must be free again. A failure prints the shortest sequence that shows it
 //! and is replayed first by later runs (`proptest` writes its seed beside this file).
 
-mod machine;
-
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use coherence::{Cause, Switches};
-use machine::{CPUS, TestEnvironment, TestSpace};
+use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
 use memory::{
     Access, Advice, AreaFlags, Fault, Identity, MapRequest, MemoryObject, PAGE_SIZE, PageRange, Place,
     RemapRequest, Rights,
@@ -118,10 +116,10 @@ struct Page {
 type Model = BTreeMap<u64, Page>;
 
 struct World {
-    environment: TestEnvironment,
-    spaces: Vec<Arc<TestSpace>>,
+    environment: TurnEnvironment,
+    spaces: Vec<Arc<TurnSpace>>,
     models: Vec<Model>,
-    objects: Vec<Arc<MemoryObject<TestEnvironment>>>,
+    objects: Vec<Arc<MemoryObject<TurnEnvironment>>>,
     object_values: HashMap<(u64, u64), u64>,
     /// Which space each CPU runs in.
     running: [usize; CPUS],
@@ -129,7 +127,7 @@ struct World {
 
 impl World {
     fn new(switches: Switches) -> Self {
-        let environment = TestEnvironment::new(switches);
+        let environment = TurnEnvironment::new(switches);
         let spaces: Vec<_> = (0..SPACES).map(|_| environment.space()).collect();
         let object = |inode| {
             let identity = Identity { device: 1, inode };

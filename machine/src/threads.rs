@@ -3,7 +3,10 @@
 //! A CPU takes interrupts where it polls: between two accesses of its program, and in every loop in which it waits for a lock
 //! or for other CPUs. Its translation cache keeps everything until it is told to drop it.
 
-#![allow(unsafe_code, unreachable_pub, reason = "the edge of a simulated machine")]
+#![allow(
+    unsafe_code,
+    reason = "the edge of a simulated machine: its RAM, its locks, and the promises of `Platform`"
+)]
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -15,6 +18,7 @@ use coherence::{Coherence, CpuId, CpuSet, Mode, Platform, Switches, Tag};
 use lock_api::{RawMutex, RawRwLock};
 use memory::{Access, AddressSpace, Environment, Fault, Frames, PAGE_SIZE};
 
+/// How many CPUs there are.
 pub const CPUS: usize = 4;
 const RAM: u64 = 64 << 20;
 const PRESENT: u64 = 1;
@@ -23,6 +27,7 @@ const ACCESSED: u64 = 32;
 const DIRTY: u64 = 64;
 const FRAME: u64 = 0x000f_ffff_ffff_f000;
 
+/// An address space on this machine.
 pub type ThreadSpace = AddressSpace<ThreadEnvironment>;
 
 thread_local! {
@@ -53,6 +58,8 @@ fn wait_a_turn() {
     std::thread::yield_now();
 }
 
+/// A lock that takes interrupts while it waits.
+#[derive(Debug)]
 pub struct SpinLock(AtomicBool);
 
 // SAFETY: taken only by the one exchange that finds it free.
@@ -77,6 +84,7 @@ unsafe impl RawMutex for SpinLock {
 }
 
 /// Readers, or `EXCLUSIVE`.
+#[derive(Debug)]
 pub struct AreaLock(AtomicUsize);
 const EXCLUSIVE: usize = usize::MAX;
 
@@ -116,6 +124,8 @@ unsafe impl RawRwLock for AreaLock {
     }
 }
 
+/// The CPUs, as far as others can reach them: an interrupt is a flag that its CPU polls.
+#[derive(Debug)]
 pub struct ThreadPlatform {
     pending: Arc<[AtomicBool; CPUS]>,
 }
@@ -163,8 +173,10 @@ unsafe impl Platform for ThreadPlatform {
     }
 }
 
+/// The machine: its RAM and the library under test.
 pub struct Machine {
     coherence: Coherence<ThreadPlatform>,
+    /// Its physical memory.
     pub frames: Frames<SpinLock>,
     pending: Arc<[AtomicBool; CPUS]>,
     /// Touched only through `word` and by the library.
@@ -172,6 +184,7 @@ pub struct Machine {
     base: usize,
 }
 
+/// The machine as `memory` sees it, and its controls.
 #[derive(Clone)]
 pub struct ThreadEnvironment(pub Arc<Machine>);
 
@@ -196,6 +209,8 @@ impl Environment for ThreadEnvironment {
 }
 
 impl ThreadEnvironment {
+    /// A machine with all mechanisms on.
+    #[expect(clippy::new_without_default, reason = "a machine is made on purpose")]
     pub fn new() -> Self {
         let pending = Arc::new([const { AtomicBool::new(false) }; CPUS]);
         let platform = ThreadPlatform { pending: pending.clone() };
@@ -238,6 +253,9 @@ impl ThreadEnvironment {
     }
 
     /// Where an access of this CPU's program arrives, through its translation cache.
+    ///
+    /// # Errors
+    /// The fault that the address space could not resolve.
     pub fn access(&self, space: &ThreadSpace, address: u64, access: Access) -> Result<&AtomicU64, Fault> {
         let page = address & !(PAGE_SIZE - 1);
         loop {

@@ -5,12 +5,7 @@
 //! to drop them. It walks the tables by itself, from the root in memory, and knows nothing of the library's types.
 //! After each operation [`Machine::check_caches`] compares all that is cached with what the tables say now.
 
-#![allow(
-    unsafe_code,
-    dead_code,
-    unreachable_pub,
-    reason = "the edge of a simulated machine; each test file uses a part of it"
-)]
+#![allow(unsafe_code, reason = "the edge of a simulated machine: its RAM, and the promises of `Platform`")]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -19,6 +14,7 @@ use std::sync::{Arc, Mutex, Weak};
 use coherence::{Coherence, CpuId, CpuSet, Mode, Platform, Switches, Tag};
 use memory::{Access, AddressSpace, Environment, Fault, FrameNumber, Frames, PAGE_SIZE};
 
+/// How many CPUs there are.
 pub const CPUS: usize = 4;
 /// Where simulated RAM ends. The first page is left out, as on a real machine.
 const RAM: u64 = 24 << 20;
@@ -32,7 +28,8 @@ const NO_EXECUTE: u64 = 1 << 63;
 const FRAME: u64 = 0x000f_ffff_ffff_f000;
 const KERNEL_ROOT: u64 = 0;
 
-pub type TestSpace = AddressSpace<TestEnvironment>;
+/// An address space on this machine.
+pub type TurnSpace = AddressSpace<TurnEnvironment>;
 
 /// What one CPU has cached.
 #[derive(Default)]
@@ -46,17 +43,18 @@ struct Cpu {
     upper_levels: HashMap<u64, u64>,
 }
 
-pub struct TestPlatform {
+/// The CPUs: which one is played now, and what each has cached.
+pub struct TurnPlatform {
     cpus: Mutex<Vec<Cpu>>,
     current: AtomicUsize,
     interrupts_off: AtomicBool,
-    pub interrupts: AtomicU64,
+    interrupts: AtomicU64,
     machine: Mutex<Weak<Machine>>,
 }
 
 // SAFETY: one host thread plays all CPUs; `interrupt` runs each target's handler before it returns; roots are loaded
 // only by `activate` and `leave`, called by `Machine` below, which keeps what a CPU has loaded alive.
-unsafe impl Platform for TestPlatform {
+unsafe impl Platform for TurnPlatform {
     fn current_cpu(&self) -> CpuId {
         CpuId::new(self.current.load(Relaxed)).unwrap()
     }
@@ -116,10 +114,13 @@ unsafe impl Platform for TestPlatform {
     }
 }
 
+/// The machine: its RAM, its CPUs, and the library under test.
 pub struct Machine {
-    pub coherence: Coherence<TestPlatform>,
+    /// The coherence under test.
+    pub coherence: Coherence<TurnPlatform>,
+    /// Its physical memory.
     pub frames: Frames<parking_lot::RawMutex>,
-    loaded: Mutex<Vec<Option<Arc<TestSpace>>>>,
+    loaded: Mutex<Vec<Option<Arc<TurnSpace>>>>,
     ram: *mut u8,
 }
 
@@ -134,20 +135,21 @@ fn ram_layout() -> std::alloc::Layout {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout in `TestEnvironment::new`, and `frames` goes with us.
+        // SAFETY: allocated with this layout in `TurnEnvironment::new`, and `frames` goes with us.
         unsafe { std::alloc::dealloc(self.ram, ram_layout()) };
     }
 }
 
+/// The machine as `memory` sees it, and its controls.
 #[derive(Clone)]
-pub struct TestEnvironment(pub Arc<Machine>);
+pub struct TurnEnvironment(pub Arc<Machine>);
 
-impl Environment for TestEnvironment {
-    type Platform = TestPlatform;
+impl Environment for TurnEnvironment {
+    type Platform = TurnPlatform;
     type AreaLock = parking_lot::RawRwLock;
     type TableLock = parking_lot::RawMutex;
 
-    fn coherence(&self) -> &Coherence<TestPlatform> {
+    fn coherence(&self) -> &Coherence<TurnPlatform> {
         &self.0.coherence
     }
 
@@ -165,9 +167,13 @@ impl Environment for TestEnvironment {
     }
 }
 
-impl TestEnvironment {
+impl TurnEnvironment {
+    /// A machine with these mechanisms; CPU 0 is being played, and no CPU has a space loaded.
+    ///
+    /// # Panics
+    /// If the host has no memory for its RAM.
     pub fn new(switches: Switches) -> Self {
-        let platform = TestPlatform {
+        let platform = TurnPlatform {
             cpus: Mutex::new((0..CPUS).map(|_| Cpu::default()).collect()),
             current: AtomicUsize::new(0),
             interrupts_off: AtomicBool::new(false),
@@ -189,7 +195,11 @@ impl TestEnvironment {
         Self(machine)
     }
 
-    pub fn space(&self) -> Arc<TestSpace> {
+    /// An empty address space.
+    ///
+    /// # Panics
+    /// If its RAM is full.
+    pub fn space(&self) -> Arc<TurnSpace> {
         AddressSpace::new(self).unwrap()
     }
 
@@ -198,6 +208,7 @@ impl TestEnvironment {
         self.0.coherence.platform().current.store(cpu, Relaxed);
     }
 
+    /// How many interrupts have been sent so far.
     pub fn interrupts(&self) -> u64 {
         self.0.coherence.platform().interrupts.load(Relaxed)
     }
@@ -210,7 +221,7 @@ impl TestEnvironment {
     }
 
     /// This CPU goes to run user code in the space.
-    pub fn activate(&self, space: &Arc<TestSpace>) {
+    pub fn activate(&self, space: &Arc<TurnSpace>) {
         let cpu = self.current_cpu().index();
         let leaving = self.0.loaded.lock().unwrap()[cpu].clone();
         let platform = self.0.coherence.platform();
@@ -240,6 +251,7 @@ impl TestEnvironment {
         }
     }
 
+    /// Every CPU lets go of its space, and CPU 0 goes on.
     pub fn leave_everywhere(&self) {
         for cpu in 0..CPUS {
             self.be(cpu);
@@ -264,7 +276,13 @@ impl TestEnvironment {
 
     /// An access by user code on this CPU: the physical address it reaches, through this CPU's caches, taking faults
     /// as they come.
-    pub fn access(&self, space: &Arc<TestSpace>, address: u64, access: Access) -> Result<u64, Fault> {
+    ///
+    /// # Errors
+    /// The fault that the address space could not resolve.
+    ///
+    /// # Panics
+    /// If the access faults again and again.
+    pub fn access(&self, space: &Arc<TurnSpace>, address: u64, access: Access) -> Result<u64, Fault> {
         for _ in 0..8 {
             match self.try_access(address, access) {
                 Ok(physical) => return Ok(physical),
@@ -360,6 +378,7 @@ impl TestEnvironment {
         }
     }
 
+    /// The word at a physical address.
     pub fn load_u64(&self, physical: u64) -> u64 {
         let mut bytes = [0; 8];
         let frame = FrameNumber::containing(physical).unwrap();
@@ -367,21 +386,29 @@ impl TestEnvironment {
         u64::from_ne_bytes(bytes)
     }
 
+    /// Stores a word at a physical address.
     pub fn store_u64(&self, physical: u64, value: u64) {
         let frame = FrameNumber::containing(physical).unwrap();
         self.0.frames.write(frame, (physical % PAGE_SIZE) as usize, &value.to_ne_bytes());
     }
 
     /// A load by user code on this CPU.
-    pub fn load(&self, space: &Arc<TestSpace>, address: u64) -> Result<u64, Fault> {
+    ///
+    /// # Errors
+    /// As [`access`](Self::access).
+    pub fn load(&self, space: &Arc<TurnSpace>, address: u64) -> Result<u64, Fault> {
         self.access(space, address, Access::READ).map(|physical| self.load_u64(physical))
     }
 
     /// A store by user code on this CPU.
-    pub fn store(&self, space: &Arc<TestSpace>, address: u64, value: u64) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// As [`access`](Self::access).
+    pub fn store(&self, space: &Arc<TurnSpace>, address: u64, value: u64) -> Result<(), Fault> {
         self.access(space, address, Access::WRITE).map(|physical| self.store_u64(physical, value))
     }
 
+    /// How many frames are free.
     pub fn free_frames(&self) -> usize {
         self.0.frames.statistics().free
     }
