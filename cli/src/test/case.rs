@@ -54,6 +54,8 @@ pub(super) struct Case {
     pub(super) kernel: Vec<String>,
     #[serde(default = "once")]
     repeat: u32,
+    #[serde(default)]
+    pub(super) repeats_exactly: bool,
     #[serde(default = "a_minute")]
     pub(super) time_limit_seconds: u64,
     pub(super) tier: Tier,
@@ -104,7 +106,7 @@ pub(super) fn read() -> Result<Vec<Case>, Failure> {
 }
 
 /// Every key of a test. (The reader itself cannot refuse unknown keys in a flattened structure.)
-const KEYS: [&str; 23] = [
+const KEYS: [&str; 24] = [
     "name",
     "workload",
     "program",
@@ -128,6 +130,7 @@ const KEYS: [&str; 23] = [
     "expect_stderr",
     "expect_ledger",
     "expect_failure",
+    "repeats_exactly",
 ];
 
 fn parse(text: &str) -> Result<Vec<Case>, String> {

@@ -16,7 +16,7 @@ use crate::mechanisms;
 use crate::order::Order;
 use crate::program::{Companion, guest_path};
 use crate::qemu::{Board, Mode};
-use crate::session::{Input, Streams};
+use crate::session::{Input, Outcome, Streams};
 use crate::size::Memory;
 use crate::workload::Workload;
 
@@ -80,6 +80,45 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
         let program = boot.case.program.as_deref().unwrap_or(Path::new(""));
         return Ok(Verdict::Skipped(format!("{} is not installed", program.display())));
     }
+    let wanted = boot.case.expectation.filled(|text| boot.fill(text));
+    let run = once(boot, kernel);
+    let mut differences = match (&run.ended, &wanted.failure) {
+        (Err(Failure::Signal(signal)), _) => return Err(Failure::Signal(*signal)),
+        (Err(failure), Some(pattern)) => failure_differences(failure, pattern, &wanted),
+        (Err(failure), None) => vec![failure.sentence().unwrap_or_default().to_owned()],
+        (Ok(_), Some(pattern)) => vec![format!("it ended well instead of with '{pattern}'")],
+        (Ok(outcome), None) => {
+            let (output, errors) = (&run.output, &run.errors);
+            wanted.differences(&Observed { report: &outcome.report, output, errors })
+        }
+    };
+    if boot.case.repeats_exactly && differences.is_empty() {
+        let again = once(boot, kernel);
+        if let Err(Failure::Signal(signal)) = again.ended {
+            return Err(Failure::Signal(signal));
+        }
+        differences.extend(changes(&run, &again));
+    }
+    if differences.is_empty() {
+        return Ok(Verdict::Passed);
+    }
+    let mut why = differences.join("\n");
+    for (name, text) in [("standard output", &run.output), ("standard error", &run.errors)] {
+        if !text.is_empty() {
+            why.push_str(&format!("\n{name}:\n{}", end_of(text)));
+        }
+    }
+    Ok(Verdict::Failed(why))
+}
+
+/// One start of the guest, with everything that came out.
+struct Once {
+    ended: Result<Outcome, Failure>,
+    output: String,
+    errors: String,
+}
+
+fn once(boot: &Boot, kernel: &Arc<KernelImage>) -> Once {
     let (output, errors) = (Capture::default(), Capture::default());
     let ended = order(boot).and_then(|order| {
         let input = match order.packed_input {
@@ -95,27 +134,26 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
         };
         prepared.run(streams, Some(Duration::from_secs(boot.case.time_limit_seconds)))
     });
-    let wanted = boot.case.expectation.filled(|text| boot.fill(text));
-    let (output, errors) = (output.text(), errors.text());
-    let differences = match (ended, &wanted.failure) {
-        (Err(stopped @ Failure::Signal(_)), _) => return Err(stopped),
-        (Err(failure), Some(pattern)) => failure_differences(&failure, pattern, &wanted),
-        (Err(failure), None) => vec![failure.sentence().unwrap_or_default().to_owned()],
-        (Ok(_), Some(pattern)) => vec![format!("it ended well instead of with '{pattern}'")],
-        (Ok(outcome), None) => {
-            wanted.differences(&Observed { report: &outcome.report, output: &output, errors: &errors })
-        }
-    };
-    if differences.is_empty() {
-        return Ok(Verdict::Passed);
+    Once { ended, output: output.text(), errors: errors.text() }
+}
+
+/// What a repetition changed that should have been the same to the last instruction.
+fn changes(first: &Once, again: &Once) -> Vec<String> {
+    let mut found = Vec::new();
+    if first.output != again.output || first.errors != again.errors {
+        found.push("its repetition printed something else".to_owned());
     }
-    let mut why = differences.join("\n");
-    for (name, text) in [("standard output", &output), ("standard error", &errors)] {
-        if !text.is_empty() {
-            why.push_str(&format!("\n{name}:\n{}", end_of(text)));
+    match (&first.ended, &again.ended) {
+        (Ok(first), Ok(again)) if first.raw_report != again.raw_report => {
+            let (before, after) = (first.report.clock, again.report.clock);
+            found.push(format!("its repetition reported something else ({before:?}, then {after:?})"));
         }
+        (Ok(_), Err(failure)) => {
+            found.push(format!("its repetition failed: {}", failure.sentence().unwrap_or_default()));
+        }
+        _ => {}
     }
-    Ok(Verdict::Failed(why))
+    found
 }
 
 fn failure_differences(failure: &Failure, pattern: &str, wanted: &Expectation) -> Vec<String> {
