@@ -1,6 +1,5 @@
 //! Boots for tests: made ready, run, judged. As many at once as the host has cores.
 
-use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +14,7 @@ use crate::kernel_image::KernelImage;
 use crate::mechanisms;
 use crate::order::Order;
 use crate::program::{Companion, guest_path};
+use crate::project;
 use crate::qemu::{Board, Mode};
 use crate::session::{Input, Outcome, Streams};
 use crate::size::Memory;
@@ -183,7 +183,11 @@ fn order(boot: &Boot) -> Result<Order, Failure> {
         program,
         place,
         arguments: case.args.iter().map(|argument| boot.fill(argument).into()).collect(),
-        companions: case.files.iter().map(|file| Companion::parse(OsStr::new(file))).collect(),
+        companions: case
+            .files
+            .iter()
+            .map(|file| Companion::parse(project::root().join(file).as_os_str()))
+            .collect(),
         environment: Vec::new(),
         packed_input: matches!(boot.mode, Mode::Deterministic { .. })
             .then(|| case.stdin.clone().into_bytes()),
