@@ -11,7 +11,7 @@ use crate::areas::{LOWEST_PLACEMENT, STACK_GUARD, gap_end_below};
 use crate::backing::BackingRef;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::range::{PageRange, RangeError, USER_END, round_up};
+use crate::range::{PageRange, RangeError, USER_END, round_down, round_up};
 use crate::rights::{Access, Rights};
 
 /// Mappings without an address of their own go below this. The space above is the stack's: Linux leaves at least
@@ -113,6 +113,8 @@ pub(crate) fn find_place<E: Environment>(
             if layout.areas.is_free(range) { Ok(range) } else { Err(Error::Exists) }
         }
         Place::Anywhere { hint } => {
+            // A hint is rounded down, so the lowest ones are none.
+            let hint = round_down(hint);
             if hint != 0
                 && let Some(range) = hinted(layout, hint, length)
             {
@@ -125,7 +127,7 @@ pub(crate) fn find_place<E: Environment>(
 
 /// The range at a hint, if it is free and leaves room below a stack above it and above a stack below it.
 fn hinted<E: Environment>(layout: &Layout<E>, hint: u64, length: u64) -> Option<PageRange> {
-    let range = PageRange::new(round_up(hint)?.max(LOWEST_PLACEMENT), length).ok()?;
+    let range = PageRange::new(hint.max(LOWEST_PLACEMENT), length).ok()?;
     if !layout.areas.is_free(range) {
         return None;
     }

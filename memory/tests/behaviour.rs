@@ -341,9 +341,10 @@ fn places_are_found_top_down_and_hints_are_heard() {
     assert_eq!(anywhere(0, 1), Ok(first + 2 * PAGE_SIZE));
     assert_eq!(anywhere(0, 1), Ok(first + PAGE_SIZE));
     assert_eq!(anywhere(0, 1), Ok(first - 5 * PAGE_SIZE));
-    assert_eq!(anywhere(BASE + 1, 1), Ok(BASE + PAGE_SIZE));
-    assert_eq!(anywhere(BASE + 1, 1), Ok(first - 6 * PAGE_SIZE));
-    assert_eq!(anywhere(1, 1), Ok(65536));
+    assert_eq!(anywhere(BASE + PAGE_SIZE + 1, 1), Ok(BASE + PAGE_SIZE));
+    assert_eq!(anywhere(BASE + PAGE_SIZE + 1, 1), Ok(first - 6 * PAGE_SIZE));
+    assert_eq!(anywhere(PAGE_SIZE + 1, 1), Ok(65536));
+    assert_eq!(anywhere(1, 1), Ok(first - 7 * PAGE_SIZE));
     let if_free = |address| space.map(request(Place::FixedIfFree(address), PAGE_SIZE, READ_WRITE));
     assert_eq!(if_free(BASE + PAGE_SIZE), Err(Error::Exists));
     assert!(if_free(BASE).is_ok());

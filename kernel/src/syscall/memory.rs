@@ -49,7 +49,7 @@ pub(super) fn mmap(arguments: &Arguments) -> Result<usize, Errno> {
         return Err(Errno::EINVAL);
     }
     let is_anonymous = flags & abi::MAP_ANONYMOUS != 0;
-    let file = if is_anonymous { None } else { Some(path::description(descriptor)?) };
+    let file = if is_anonymous { None } else { Some(path::usable_description(descriptor)?) };
     if flags & abi::MAP_HUGETLB != 0 || length == 0 {
         return Err(Errno::EINVAL);
     }
@@ -262,7 +262,7 @@ pub(super) fn msync(arguments: &Arguments) -> Result<usize, Errno> {
     if flags & !(both | abi::MS_INVALIDATE) != 0 || !is_aligned(address) || flags & both == both {
         return Err(Errno::EINVAL);
     }
-    match PageRange::new(address, length) {
+    match PageRange::new(address, wrapping_round_up(length)) {
         Err(RangeError::Empty) => Ok(0),
         Err(_) => Err(Errno::ENOMEM),
         Ok(range) => {
@@ -272,10 +272,16 @@ pub(super) fn msync(arguments: &Arguments) -> Result<usize, Errno> {
     }
 }
 
+/// A length rounded up to pages as Linux does for the calls below: the last page's worth of numbers wraps to nothing.
+fn wrapping_round_up(length: u64) -> u64 {
+    round_down(length.wrapping_add(PAGE_SIZE - 1))
+}
+
 /// The pages that a range of bytes touches, for the calls that take any address; `None` if there is none.
 fn pages_touched(address: u64, length: u64) -> Result<Option<PageRange>, Errno> {
     let start = round_down(address);
-    match PageRange::new(start, length.wrapping_add(address - start)) {
+    let length = wrapping_round_up(length.wrapping_add(address - start));
+    match PageRange::new(start, length) {
         Ok(range) => Ok(Some(range)),
         Err(RangeError::Empty) => Ok(None),
         Err(_) if start.checked_add(length).is_none() => Err(Errno::EINVAL),
