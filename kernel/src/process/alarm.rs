@@ -1,11 +1,12 @@
 //! Alarms: timers of user mode that end in a signal. `setitimer` and `timer_create` are both made of them.
 //!
-//! An alarm runs on a clock. Real time is the machine's own; the CPU time of a process or thread stands still while it
-//! sleeps, so an alarm on it looks at that clock when real time says that it could be due at the earliest, and looks again
-//! later if it is not.
+//! An alarm runs on a clock. Real time is the machine's own; the CPU time of a process or thread stands still
+//! while it sleeps, so an alarm on it looks at that clock when real time says that it could be due at the
+//! earliest, and looks again later if it is not.
 //!
-//! Expiry happens in the timer's interrupt. Locks: the alarm's state, then (after it is released) those of signals. The machine's
-//! `Timer` waits for a running expiry when it is cancelled, so whoever sets an alarm holds no lock that expiry takes.
+//! Expiry happens in the timer's interrupt. Locks: the alarm's state, then (after it is released) those of
+//! signals. The machine's `Timer` waits for a running expiry when it is cancelled, so whoever sets an alarm
+//! holds no lock that expiry takes.
 
 use super::signal::{Information, Origin, Signal, code, expire_timer_signal, send_to_process};
 use super::{Process, Thread};
@@ -13,7 +14,8 @@ use crate::sync::{InterruptLock, Mutex};
 use crate::time::{self, Expire, Timer};
 use alloc::sync::{Arc, Weak};
 
-/// Least real time between two expiries of one alarm, so that no program can keep a CPU in the timer interrupt.
+/// Least real time between two expiries of one alarm, so that no program can keep a CPU in the timer
+/// interrupt.
 const SHORTEST_PERIOD: u64 = 50_000;
 
 /// What an alarm goes by.
@@ -99,7 +101,8 @@ impl Alarm {
         self.shared.now()
     }
 
-    /// Sets it to expire at `deadline` by its clock (`None`: not at all) and every `interval` after. Returns how it was set before.
+    /// Sets it to expire at `deadline` by its clock (`None`: not at all) and every `interval` after. Returns
+    /// how it was set before.
     pub(crate) fn set(&self, deadline: Option<u64>, interval: u64) -> Setting {
         let _alone = self.setting.lock();
         let Some(timer) = self.shared.timer.lock().clone() else { return Setting::default() };

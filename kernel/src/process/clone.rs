@@ -6,8 +6,8 @@ use super::thread::Template;
 use super::thread_group::Inherited;
 use super::{Process, Thread, UserSpace, current};
 use crate::arch::TrapFrame;
-use crate::sync::InterruptLock;
 use crate::memory::user;
+use crate::sync::InterruptLock;
 use crate::syscall::Errno;
 use crate::task::{self, Class, Task};
 use alloc::sync::Arc;
@@ -162,11 +162,7 @@ fn new_process(parent: &Thread, id: u32, flags: CloneFlags) -> Result<Arc<Proces
     ))
 }
 
-fn template(
-    parent: &Thread,
-    request: &Request,
-    vfork: Option<Arc<Release>>,
-) -> Result<Template, Errno> {
+fn template(parent: &Thread, request: &Request, vfork: Option<Arc<Release>>) -> Result<Template, Errno> {
     let flags = request.flags;
     let files = parent.files().ok_or(Errno::ESRCH)?;
     let context = parent.context().ok_or(Errno::ESRCH)?;
@@ -177,11 +173,7 @@ fn template(
         files: if flags.contains(CloneFlags::FILES) { files } else { Arc::new(files.clone_table()) },
         context: if flags.contains(CloneFlags::FS) { context } else { Arc::new(context.duplicate()) },
         blocked: parent.blocked(),
-        alternate_stack: if keeps_stack {
-            *parent.alternate_stack.lock()
-        } else {
-            AlternateStack::default()
-        },
+        alternate_stack: if keeps_stack { *parent.alternate_stack.lock() } else { AlternateStack::default() },
         clear_at_exit: if flags.contains(CloneFlags::CHILD_CLEARTID) { request.child_word } else { 0 },
         vfork,
         no_new_privileges: parent.no_new_privileges.load(Ordering::Relaxed),
@@ -267,9 +259,8 @@ fn publish(parent: &Thread, thread: &Arc<Thread>, request: &Request) -> Result<(
 
 fn new_member(family: &Family, parent: &Thread, process: &Arc<Process>, request: &Request) -> Member {
     let id = parent.process().id();
-    let relations = family.member(id).map(|member| {
-        (member.group, member.session, member.parent, member.exit_signal)
-    });
+    let relations =
+        family.member(id).map(|member| (member.group, member.session, member.parent, member.exit_signal));
     // A process that runs is a member; the fallback only keeps this free of panics.
     let (group, session, grandparent, own_signal) = relations.unwrap_or((id, id, REAPER, None));
     let sibling = request.flags.contains(CloneFlags::PARENT);

@@ -1,8 +1,9 @@
 //! Who a process is: user and group ids, supplementary groups, capabilities.
 //!
-//! There is one user database on this machine, root's, and no security boundary between programs of one boot. The ids are
-//! kept and changed by Linux's rules all the same, because programs drop their rights and check that they are gone.
-//! They belong to the process, not the thread; libc keeps the threads of a process alike anyway.
+//! There is one user database on this machine, root's, and no security boundary between programs of one boot.
+//! The ids are kept and changed by Linux's rules all the same, because programs drop their rights and check
+//! that they are gone. They belong to the process, not the thread; libc keeps the threads of a process alike
+//! anyway.
 
 use crate::syscall::Errno;
 use alloc::vec::Vec;
@@ -48,8 +49,14 @@ impl Identity {
         Ok(())
     }
 
-    /// `setreuid`: the saved id follows when the real one is set, or the effective one to something else than the real.
-    pub(crate) fn set_real_effective(&mut self, real: u32, effective: u32, privileged: bool) -> Result<(), Errno> {
+    /// `setreuid`: the saved id follows when the real one is set, or the effective one to something else than
+    /// the real.
+    pub(crate) fn set_real_effective(
+        &mut self,
+        real: u32,
+        effective: u32,
+        privileged: bool,
+    ) -> Result<(), Errno> {
         let old = *self;
         if real != UNCHANGED && !privileged && real != old.real && real != old.effective {
             return Err(Errno::EPERM);
@@ -147,8 +154,8 @@ impl Credentials {
         self.capabilities.effective & (1 << number) != 0
     }
 
-    /// Changes user ids by `change` and then the capabilities as Linux does: leaving root for good loses them, a change of
-    /// the effective id alone clears or restores those in force.
+    /// Changes user ids by `change` and then the capabilities as Linux does: leaving root for good loses
+    /// them, a change of the effective id alone clears or restores those in force.
     pub(crate) fn change_user(
         &mut self,
         change: impl FnOnce(&mut Identity, bool) -> Result<(), Errno>,

@@ -1,13 +1,13 @@
 //! `execve`: from a path to the first instruction of a new program.
 //!
-//! The new address space is built completely beside the old one before anything of the old is given up, so every
-//! error that the file or the arguments can cause is reported to the old program. Only then do the other threads end, and
-//! from there on nothing can fail.
+//! The new address space is built completely beside the old one before anything of the old is given up, so
+//! every error that the file or the arguments can cause is reported to the old program. Only then do the
+//! other threads end, and from there on nothing can fail.
 
+use super::credentials::Credentials;
 use super::family::FAMILY;
 use super::image::{Image, ReadAt};
 use super::initial_stack::Arguments;
-use super::credentials::Credentials;
 use super::limits::{Limits, Resource};
 use super::loader::{self, Loaded};
 use super::script::{self, Script};
@@ -36,7 +36,8 @@ pub(super) struct Prepared {
     name: Vec<u8>,
 }
 
-/// Replaces the current process's program. Returns only on failure; on success `trap` is the new program's first state.
+/// Replaces the current process's program. Returns only on failure; on success `trap` is the new program's
+/// first state.
 ///
 /// # Errors
 /// Linux's: ENOENT, EACCES, ENOEXEC, E2BIG, ENOMEM, ELOOP, and what `find` returns.
@@ -51,8 +52,7 @@ pub(crate) fn execute(
     let caller = caller_of(thread.process());
     let find = |path: &[u8]| files::open_executable(&context, &caller, path);
     let process = thread.process();
-    let prepared =
-        prepare(&process.credentials(), &process.limits(), program, path, arguments, &find)?;
+    let prepared = prepare(&process.credentials(), &process.limits(), program, path, arguments, &find)?;
     end_other_threads(&thread)?;
     commit(trap, &thread, prepared);
     Ok(())

@@ -1,17 +1,18 @@
 //! The end of a thread, and of a process with its last thread.
 //!
-//! Order matters to those who wait. A thread first says goodbye in user memory (robust futexes, the word that `pthread_join`
-//! waits on), because that needs its address space. Then it leaves the list of threads. The last to leave gives back
-//! memory and files before the parent hears of the end, so that a parent that has waited finds them free.
+//! Order matters to those who wait. A thread first says goodbye in user memory (robust futexes, the word that
+//! `pthread_join` waits on), because that needs its address space. Then it leaves the list of threads. The
+//! last to leave gives back memory and files before the parent hears of the end, so that a parent that has
+//! waited finds them free.
 
 use super::family::{self, Ended, FAMILY, REAPER};
+use super::futex;
 use super::signal::{
     ActionFlags, Disposition, Information, Origin, Signal, code, report_if_stopped, send_to_process,
 };
 use super::{ExitStatus, NANOSECONDS_PER_TICK, Process, Thread, Usage, current, robust_list};
-use crate::sync::Once;
-use super::futex;
 use crate::memory::user;
+use crate::sync::Once;
 use crate::task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -30,7 +31,8 @@ pub(crate) fn end_process(status: ExitStatus) -> ! {
     end_thread(status)
 }
 
-/// Ends the current thread. `status` becomes that of the process if this is its last thread and `exit_group` has said no other.
+/// Ends the current thread. `status` becomes that of the process if this is its last thread and `exit_group`
+/// has said no other.
 pub(crate) fn end_thread(status: ExitStatus) -> ! {
     let thread = current();
     say_goodbye(&thread);
@@ -104,7 +106,8 @@ fn end_last(process: &Arc<Process>, status: ExitStatus) {
     }
 }
 
-/// Children that have ended and now belong to the kernel are reaped; those that asked for it are told of their parent's death.
+/// Children that have ended and now belong to the kernel are reaped; those that asked for it are told of
+/// their parent's death.
 fn settle_orphans(orphans: &[u32]) {
     let mut removed = Vec::new();
     let mut told = Vec::new();

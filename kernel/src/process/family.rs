@@ -1,17 +1,18 @@
 //! Who is whose child: ids, parents, process groups, sessions, and children that nobody has waited for yet.
 //!
-//! All of it is one structure under one lock. These relations change together (an exit touches parent, children, group and
-//! zombie state), are looked up rarely, and never under a fault, so a finer division would buy nothing.
+//! All of it is one structure under one lock. These relations change together (an exit touches parent,
+//! children, group and zombie state), are looked up rarely, and never under a fault, so a finer division
+//! would buy nothing.
 //!
-//! The kernel itself is process 1: orphans whose ancestors have all ended become its children, and it reaps them at once.
-//! The main program is its child too.
+//! The kernel itself is process 1: orphans whose ancestors have all ended become its children, and it reaps
+//! them at once. The main program is its child too.
 //!
 //! Ids of threads, processes, groups and sessions come from one space and an id is used again only when none
 //! of the four still bears it.
 
 use super::exit::MAIN;
-use super::{ExitStatus, Process, Thread, Usage};
 use super::signal::Signal;
+use super::{ExitStatus, Process, Thread, Usage};
 use crate::sync::SpinLock;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -145,7 +146,8 @@ impl Family {
         Some(member)
     }
 
-    /// Gives the children of `id` to the nearest ancestor that reaps orphans, else to the kernel. Returns them.
+    /// Gives the children of `id` to the nearest ancestor that reaps orphans, else to the kernel. Returns
+    /// them.
     pub(super) fn disown_children(&mut self, id: u32) -> Vec<u32> {
         let heir = self.heir(id);
         let Some(member) = self.members.get_mut(&id) else { return Vec::new() };
@@ -174,8 +176,9 @@ impl Family {
         REAPER
     }
 
-    /// Whether no living member of `group` has a parent in another group of the same session: nobody is left who could
-    /// continue it, so it may not be stopped from the terminal. `except` is treated as if it had ended.
+    /// Whether no living member of `group` has a parent in another group of the same session: nobody is left
+    /// who could continue it, so it may not be stopped from the terminal. `except` is treated as if it had
+    /// ended.
     pub(super) fn is_orphaned(&self, group: u32, except: Option<u32>) -> bool {
         !self.members.values().any(|member| {
             member.group == group
@@ -185,8 +188,8 @@ impl Family {
         })
     }
 
-    /// Whether a member's parent belongs to another group of its session. That of the main program does: the kernel is its
-    /// shell. It is nobody else's; orphans that it adopts are orphans.
+    /// Whether a member's parent belongs to another group of its session. That of the main program does: the
+    /// kernel is its shell. It is nobody else's; orphans that it adopts are orphans.
     pub(super) fn has_outside_parent(&self, member: &Member) -> bool {
         match self.members.get(&member.parent) {
             Some(parent) => parent.session == member.session && parent.group != member.group,

@@ -1,19 +1,21 @@
 //! Futexes: sleeping on a word of user memory.
 //!
-//! Waiters stand in buckets, chosen by a hash of the word's key. A key names a place in memory: address space and address for a private
-//! word, object and offset for one in shared memory, so that processes that map the same page meet.
+//! Waiters stand in buckets, chosen by a hash of the word's key. A key names a place in memory: address space
+//! and address for a private word, object and offset for one in shared memory, so that processes that map the
+//! same page meet.
 //!
 //! **Why no wake-up is lost.** A waiter locks its bucket, reads the word, and if it still has the expected value joins
-//! the bucket before it unlocks. A waker has changed the word (in user mode) before it calls, and then locks the same bucket.
-//! If the waker's turn comes first, its store is ordered before the waiter's read by the lock, so the waiter sees the new value and does not
-//! sleep. If the waiter's turn comes first, the waker finds it in the bucket. There is no third case.
+//! the bucket before it unlocks. A waker has changed the word (in user mode) before it calls, and then locks
+//! the same bucket. If the waker's turn comes first, its store is ordered before the waiter's read by the
+//! lock, so the waiter sees the new value and does not sleep. If the waiter's turn comes first, the waker
+//! finds it in the bucket. There is no third case.
 //!
-//! The word is read under a spinning lock, where a page cannot be brought in. If it is not there the bucket is unlocked,
-//! the page is brought in, and everything starts over.
+//! The word is read under a spinning lock, where a page cannot be brought in. If it is not there the bucket
+//! is unlocked, the page is brought in, and everything starts over.
 //!
-//! A sleeper is done when its `woken` mark is set, and only then; the mark is set once, by whoever takes it out of its
-//! bucket. Requeueing changes the bucket under both buckets' locks, so a sleeper that gives up follows its
-//! `bucket` number until it holds the lock of the bucket that it is in.
+//! A sleeper is done when its `woken` mark is set, and only then; the mark is set once, by whoever takes it
+//! out of its bucket. Requeueing changes the bucket under both buckets' locks, so a sleeper that gives up
+//! follows its `bucket` number until it holds the lock of the bucket that it is in.
 
 use super::restart;
 use crate::memory::{AddressSpace, current_space};
@@ -59,7 +61,7 @@ impl Word {
     /// # Errors
     /// EINVAL.
     pub(crate) fn new(address: u64, shared: bool) -> Result<Word, Errno> {
-        if address % 4 == 0 { Ok(Word { address, shared }) } else { Err(Errno::EINVAL) }
+        if address.is_multiple_of(4) { Ok(Word { address, shared }) } else { Err(Errno::EINVAL) }
     }
 
     fn key(self, space: &AddressSpace) -> Result<FutexKey, Errno> {
@@ -85,8 +87,8 @@ fn bring_in(space: &AddressSpace, word: Word, access: Access) -> Result<(), Errn
 /// Waits until a waker chooses this sleeper, if the word is `expected` now.
 ///
 /// # Errors
-/// EAGAIN if the word is not `expected`; ETIMEDOUT after `deadline` (nanoseconds since boot); EFAULT; EINVAL for no bits;
-/// a restart code when interrupted.
+/// EAGAIN if the word is not `expected`; ETIMEDOUT after `deadline` (nanoseconds since boot); EFAULT; EINVAL
+/// for no bits; a restart code when interrupted.
 pub(crate) fn wait(word: Word, expected: u32, bits: u32, deadline: Option<u64>) -> Result<usize, Errno> {
     if bits == 0 {
         return Err(Errno::EINVAL);
@@ -146,7 +148,8 @@ fn sleep(sleeper: &Sleeper, deadline: Option<u64>) -> Result<(), Wake> {
     }
 }
 
-/// Takes a sleeper that gives up out of its bucket. Returns false if a waker was faster: then it counts as woken.
+/// Takes a sleeper that gives up out of its bucket. Returns false if a waker was faster: then it counts as
+/// woken.
 fn leave(sleeper: &Arc<Sleeper>) -> bool {
     loop {
         let index = sleeper.bucket.load(Ordering::Acquire);
@@ -178,8 +181,8 @@ pub(crate) fn wake(word: Word, count: usize, bits: u32) -> Result<usize, Errno> 
     Ok(wake_in(&mut bucket, &key, count, bits))
 }
 
-/// Wakes one sleeper on an address: what the kernel does when a thread ends. The look-up as a shared word finds private memory by the
-/// same key as a private one does.
+/// Wakes one sleeper on an address: what the kernel does when a thread ends. The look-up as a shared word
+/// finds private memory by the same key as a private one does.
 ///
 /// # Errors
 /// EFAULT; EINVAL if it is not aligned.
@@ -232,8 +235,8 @@ impl Pair {
     }
 }
 
-/// Wakes up to `wake` sleepers of `from` and moves up to `move_count` others to `to`, if `from` still is `expected` (when given).
-/// Returns how many were woken or moved.
+/// Wakes up to `wake` sleepers of `from` and moves up to `move_count` others to `to`, if `from` still is
+/// `expected` (when given). Returns how many were woken or moved.
 ///
 /// # Errors
 /// EAGAIN if the word has changed; EFAULT.
@@ -275,7 +278,7 @@ fn move_sleepers(pair: &mut Pair, from: &FutexKey, to: FutexKey, to_index: usize
     while moved < count && at < pair.first.len() {
         if pair.first[at].key == *from {
             let mut place = pair.first.remove(at);
-            place.key = to.clone();
+            place.key = to;
             place.sleeper.bucket.store(to_index, Ordering::Release);
             pair.other().push(place);
             moved += 1;
@@ -334,7 +337,8 @@ impl WakeOperation {
     }
 }
 
-/// Changes `other` by `operation`, wakes up to `wake` sleepers of `word`, and if the comparison held up to `wake_other` of `other`.
+/// Changes `other` by `operation`, wakes up to `wake` sleepers of `word`, and if the comparison held up to
+/// `wake_other` of `other`.
 ///
 /// # Errors
 /// EFAULT.
@@ -349,7 +353,9 @@ pub(crate) fn wake_with_operation(
     loop {
         let (key, other_key) = (word.key(&space)?, other.key(&space)?);
         let mut pair = Pair::lock(bucket_of(&key), bucket_of(&other_key));
-        let Some(passed) = space.try_atomic_user(other.address, Access::WRITE, |value| operation.apply(value)) else {
+        let Some(passed) =
+            space.try_atomic_user(other.address, Access::WRITE, |value| operation.apply(value))
+        else {
             drop(pair);
             bring_in(&space, other, Access::WRITE)?;
             continue;

@@ -8,8 +8,8 @@ use core::sync::atomic::Ordering;
 /// Puts process `id` (0: the caller) into `group` (0: one of its own id).
 ///
 /// # Errors
-/// As `setpgid`: ESRCH if it is neither the caller nor its child, EACCES if the child has executed a program, EPERM if it
-/// leads a session or the group is not of the caller's session.
+/// As `setpgid`: ESRCH if it is neither the caller nor its child, EACCES if the child has executed a program,
+/// EPERM if it leads a session or the group is not of the caller's session.
 pub(crate) fn set_group(id: u32, group: u32) -> Result<(), Errno> {
     let caller = current().process().id();
     let id = if id == 0 { caller } else { id };
@@ -31,8 +31,7 @@ pub(crate) fn set_group(id: u32, group: u32) -> Result<(), Errno> {
     if member.session == id {
         return Err(Errno::EPERM);
     }
-    let exists = group == id
-        || family.members().any(|one| one.group == group && one.session == own_session);
+    let exists = group == id || family.members().any(|one| one.group == group && one.session == own_session);
     if !exists {
         return Err(Errno::EPERM);
     }

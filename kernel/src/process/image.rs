@@ -1,8 +1,9 @@
 //! What an ELF file asks for: segments, entry, interpreter, stack permission.
 //!
-//! Parsing only: nothing is mapped here. Every number in the file is an allegation. The rules below make each [`Image`] safe to load:
-//! segments are in ascending order, lie in the user half, hold no more file bytes than memory, and agree with
-//! their file offset modulo the page size. Whatever breaks a rule is ENOEXEC, as a file that is no program.
+//! Parsing only: nothing is mapped here. Every number in the file is an allegation. The rules below make each
+//! [`Image`] safe to load: segments are in ascending order, lie in the user half, hold no more file bytes
+//! than memory, and agree with their file offset modulo the page size. Whatever breaks a rule is ENOEXEC, as
+//! a file that is no program.
 
 use crate::syscall::Errno;
 use alloc::vec;
@@ -98,8 +99,7 @@ impl Image {
             _ => return Err(Errno::ENOEXEC),
         };
         let table = header_table(read_at, &header)?;
-        let headers: Vec<ProgramHeader> =
-            ParsingIterator::new(LittleEndian, Class::ELF64, &table).collect();
+        let headers: Vec<ProgramHeader> = ParsingIterator::new(LittleEndian, Class::ELF64, &table).collect();
         let segments = load_segments(&headers)?;
         let stack = headers.iter().find(|one| one.p_type == abi::PT_GNU_STACK);
         Ok(Image {
@@ -129,8 +129,7 @@ fn file_header(read_at: ReadAt<'_>) -> Result<FileHeader<LittleEndian>, Errno> {
     if ident.1 != Class::ELF64 {
         return Err(Errno::ENOEXEC);
     }
-    let header =
-        FileHeader::parse_tail(ident, &bytes[abi::EI_NIDENT..]).map_err(|_| Errno::ENOEXEC)?;
+    let header = FileHeader::parse_tail(ident, &bytes[abi::EI_NIDENT..]).map_err(|_| Errno::ENOEXEC)?;
     if header.e_machine != abi::EM_X86_64 || usize::from(header.e_phentsize) != PROGRAM_HEADER_SIZE {
         return Err(Errno::ENOEXEC);
     }
@@ -178,9 +177,7 @@ fn load_segments(headers: &[ProgramHeader]) -> Result<Vec<Segment>, Errno> {
 fn headers_address(header: &FileHeader<LittleEndian>, segments: &[Segment]) -> u64 {
     segments
         .iter()
-        .find(|one| {
-            one.file_offset <= header.e_phoff && header.e_phoff - one.file_offset < one.file_size
-        })
+        .find(|one| one.file_offset <= header.e_phoff && header.e_phoff - one.file_offset < one.file_size)
         .map_or(0, |one| one.address + (header.e_phoff - one.file_offset))
 }
 

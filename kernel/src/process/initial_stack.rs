@@ -1,8 +1,9 @@
-//! The stack that a program finds: strings at the top, then the auxiliary vector, the environment and the arguments.
+//! The stack that a program finds: strings at the top, then the auxiliary vector, the environment and the
+//! arguments.
 //!
-//! From high to low: eight zero bytes, the path of the program, environment strings, argument strings, the platform's
-//! name, sixteen random bytes, padding to 16; then the words that `rsp` points to: argc, argv..., NULL, envp..., NULL,
-//! auxv pairs. `rsp` is a multiple of 16 at the first instruction.
+//! From high to low: eight zero bytes, the path of the program, environment strings, argument strings, the
+//! platform's name, sixteen random bytes, padding to 16; then the words that `rsp` points to: argc, argv...,
+//! NULL, envp..., NULL, auxv pairs. `rsp` is a multiple of 16 at the first instruction.
 //!
 //! The whole is built in kernel memory and copied once, so that nothing here can fail half way.
 
@@ -34,7 +35,7 @@ impl Arguments {
     /// # Errors
     /// E2BIG.
     pub(crate) fn check(&self, path: &[u8], stack_limit: u64) -> Result<(), Errno> {
-        let room = (stack_limit / 4).min(ROOM_MAX).max(ROOM_MIN);
+        let room = (stack_limit / 4).clamp(ROOM_MIN, ROOM_MAX);
         let mut used = path.len() as u64 + 1;
         for string in self.arguments.iter().chain(&self.environment) {
             if string.len() >= STRING_MAX {

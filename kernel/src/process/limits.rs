@@ -1,7 +1,8 @@
 //! Resource limits: sixteen pairs of a soft and a hard bound.
 //!
-//! What is enforced: STACK (its size at `execve`), NOFILE (descriptors, by `files`), AS and DATA (by `memory`'s calls), FSIZE (by
-//! `files`), CORE and NICE and RTPRIO only as values. The rest is kept and reported.
+//! What is enforced: STACK (its size at `execve`), NOFILE (descriptors, by `files`), AS and DATA (by
+//! `memory`'s calls), FSIZE (by `files`), CORE and NICE and RTPRIO only as values. The rest is kept and
+//! reported.
 
 use crate::memory::AddressSpace;
 use crate::syscall::Errno;
@@ -97,7 +98,8 @@ impl Limits {
     /// Changes a pair.
     ///
     /// # Errors
-    /// EINVAL if soft is above hard; EPERM if hard would rise without `privileged`, or NOFILE above the machine's most.
+    /// EINVAL if soft is above hard; EPERM if hard would rise without `privileged`, or NOFILE above the
+    /// machine's most.
     pub(crate) fn set(&mut self, resource: Resource, limit: Limit, privileged: bool) -> Result<(), Errno> {
         if limit.soft > limit.hard {
             return Err(Errno::EINVAL);

@@ -1,8 +1,9 @@
 //! Putting a program into a new address space.
 //!
-//! Addresses are fixed, not random: the same program sees the same addresses in every run, which deterministic mode
-//! needs and which costs nothing on a machine that boots for one program. A relocatable program goes where Linux puts
-//! it without randomisation, its heap follows it, an interpreter goes below the stack's room where `mmap` starts.
+//! Addresses are fixed, not random: the same program sees the same addresses in every run, which
+//! deterministic mode needs and which costs nothing on a machine that boots for one program. A relocatable
+//! program goes where Linux puts it without randomisation, its heap follows it, an interpreter goes below the
+//! stack's room where `mmap` starts.
 
 use super::image::{Image, PAGE, Placement, Segment, USER_END, page_ceiling, page_floor};
 use super::initial_stack::{Arguments, Facts, InitialStack};
@@ -43,7 +44,8 @@ pub(super) struct Loaded {
 /// Loads the program, its interpreter and its stack.
 ///
 /// # Errors
-/// ENOMEM if it does not fit, ENOEXEC if segments and address space contradict each other, E2BIG if the stack is too small.
+/// ENOMEM if it does not fit, ENOEXEC if segments and address space contradict each other, E2BIG if the stack
+/// is too small.
 pub(super) fn load(request: Request<'_>) -> Result<Loaded, Errno> {
     let space = new_space().map_err(|_| Errno::ENOMEM)?;
     let (file, image) = request.program;
@@ -69,7 +71,8 @@ pub(super) fn load(request: Request<'_>) -> Result<Loaded, Errno> {
         entry: program_entry,
         identities: request.identities,
         hardware: u64::from(cpuid(1, 0).edx),
-        // User mode may use RDFSBASE and its kin only if the kernel says so; ours enables them where they exist.
+        // User mode may use RDFSBASE and its kin only if the kernel says so; ours enables them where they
+        // exist.
         hardware_more: if features::fsgsbase() { 2 } else { 0 },
         signal_stack: signal::frame_size(),
         random: random_bytes(),
@@ -115,12 +118,7 @@ fn load_interpreter(space: &AddressSpace, file: &Arc<Entry>, image: &Image) -> R
     Ok(distance)
 }
 
-fn map_image(
-    space: &AddressSpace,
-    file: &Arc<Entry>,
-    image: &Image,
-    distance: u64,
-) -> Result<(), Errno> {
+fn map_image(space: &AddressSpace, file: &Arc<Entry>, image: &Image, distance: u64) -> Result<(), Errno> {
     let extent = image.extent();
     if extent.end.wrapping_add(distance) > USER_END {
         return Err(Errno::ENOMEM);
@@ -133,8 +131,8 @@ fn map_image(
     Ok(())
 }
 
-/// Maps one segment: whole pages of the file, then zeroes. The end of the last file page is zeroed too if the program can write
-/// there; if not, the file's bytes show, as on Linux.
+/// Maps one segment: whole pages of the file, then zeroes. The end of the last file page is zeroed too if the
+/// program can write there; if not, the file's bytes show, as on Linux.
 fn map_segment(space: &AddressSpace, backing: &Arc<Backing>, segment: &Segment) -> Result<(), Errno> {
     let pages = segment.pages();
     let file_end = segment.address + segment.file_size;
@@ -181,12 +179,7 @@ fn rights_of(segment: &Segment) -> Rights {
     rights
 }
 
-fn map_stack(
-    space: &AddressSpace,
-    image: &Image,
-    stack: &InitialStack,
-    limit: u64,
-) -> Result<(), Errno> {
+fn map_stack(space: &AddressSpace, image: &Image, stack: &InitialStack, limit: u64) -> Result<(), Errno> {
     let used = USER_END - page_floor(stack.pointer);
     let size = (used + INITIAL_STACK).min(page_floor(limit).max(used));
     let mut rights = Rights::READ | Rights::WRITE;

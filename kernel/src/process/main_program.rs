@@ -1,7 +1,7 @@
 //! The program that the machine was booted for.
 //!
-//! The initial archive names it, as `protocol::orders` says. It is process 2, leads a group in the kernel's own session as a shell's
-//! job would, and has the console as its standard files.
+//! The initial archive names it, as `protocol::orders` says. It is process 2, leads a group in the kernel's
+//! own session as a shell's job would, and has the console as its standard files.
 
 use super::credentials::Credentials;
 use super::execute;

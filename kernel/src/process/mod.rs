@@ -10,8 +10,8 @@
 //! | signal | from the sender to the handler's frame | `signal` |
 //! | `Alarm` | a timer that ends in a signal | `alarm`, `timers` |
 //!
-//! The kernel itself plays process 1: it starts the main program, adopts and reaps orphans, and when the main program ends it
-//! reports and powers off, whatever else still runs.
+//! The kernel itself plays process 1: it starts the main program, adopts and reaps orphans, and when the main
+//! program ends it reports and powers off, whatever else still runs.
 
 mod alarm;
 mod clone;
@@ -54,8 +54,8 @@ pub(crate) use family::{
 pub(crate) use groups::{new_session, set_group};
 pub(crate) use image::USER_END;
 pub(crate) use initial_stack::{Arguments, ROOM_MAX as ARGUMENT_ROOM_MAX, STRING_MAX};
-pub(crate) use main_program::start_init;
 use main_program::main_program_ended;
+pub(crate) use main_program::start_init;
 pub(crate) use status::{ExitStatus, Usage};
 pub(crate) use thread::{DEFAULT_TIMER_SLACK, FaultRecord, NAME_SIZE, Thread};
 pub(crate) use thread_group::Process;

@@ -1,8 +1,8 @@
 //! Random bytes: for `getrandom`, `/dev/urandom` and AT_RANDOM.
 //!
-//! A ChaCha20 stream, seeded once. In deterministic mode the seed comes from the command line, so that the same run draws
-//! the same bytes; otherwise from RDRAND where the CPU has it, mixed with the time stamp counter. All CPUs draw from
-//! one stream under a lock.
+//! A ChaCha20 stream, seeded once. In deterministic mode the seed comes from the command line, so that the
+//! same run draws the same bytes; otherwise from RDRAND where the CPU has it, mixed with the time stamp
+//! counter. All CPUs draw from one stream under a lock.
 
 use crate::arch::registers::{random, time_stamp};
 use crate::boot::command_line;

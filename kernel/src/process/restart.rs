@@ -1,8 +1,9 @@
 //! Calls that go on where they were interrupted.
 //!
-//! A relative sleep that a signal interrupts, without a handler having run, must not start over with its full time. Such
-//! a call leaves a [`Continuation`] with its thread and returns ERESTART_RESTARTBLOCK; signal delivery then makes user mode call
-//! `restart_syscall`, which runs it. A handler that ran instead turns the error into EINTR, and the continuation is forgotten by the next one.
+//! A relative sleep that a signal interrupts, without a handler having run, must not start over with its full
+//! time. Such a call leaves a [`Continuation`] with its thread and returns ERESTART_RESTARTBLOCK; signal
+//! delivery then makes user mode call `restart_syscall`, which runs it. A handler that ran instead turns the
+//! error into EINTR, and the continuation is forgotten by the next one.
 
 use crate::syscall::Errno;
 use alloc::boxed::Box;

@@ -1,14 +1,15 @@
 //! Robust futexes: locks whose owner may die.
 //!
-//! A thread keeps a list of the locks that it holds in its own memory and tells the kernel where the list starts. When the thread
-//! ends, every lock in the list that still bears its id gets FUTEX_OWNER_DIED, and one waiter is woken. The list is
-//! user data: it may be circular, wild or half changed, so the walk is bounded and stops at the first bad address.
+//! A thread keeps a list of the locks that it holds in its own memory and tells the kernel where the list
+//! starts. When the thread ends, every lock in the list that still bears its id gets FUTEX_OWNER_DIED, and
+//! one waiter is woken. The list is user data: it may be circular, wild or half changed, so the walk is
+//! bounded and stops at the first bad address.
 
 use super::Thread;
-use crate::memory::current_space;
-use ::memory::Access;
 use super::futex;
+use crate::memory::current_space;
 use crate::memory::user;
+use ::memory::Access;
 use core::sync::atomic::Ordering;
 use linux_raw_sys::general::{FUTEX_OWNER_DIED, FUTEX_TID_MASK, FUTEX_WAITERS};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -61,9 +62,10 @@ pub(super) fn release(thread: &Thread) {
     }
 }
 
-/// Marks one lock as left behind by its owner and wakes a waiter. Returns false if its word cannot be reached.
+/// Marks one lock as left behind by its owner and wakes a waiter. Returns false if its word cannot be
+/// reached.
 fn abandon(word: u64, owner: u32, in_progress: bool) -> bool {
-    if word % 4 != 0 {
+    if !word.is_multiple_of(4) {
         return false;
     }
     let Some(space) = current_space() else { return false };

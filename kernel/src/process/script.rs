@@ -1,7 +1,7 @@
 //! `#!` scripts: which program runs them, and with which arguments.
 //!
-//! The first line, up to 255 bytes, is "#!", optional blanks, a path, and at most one argument that runs to the end of
-//! the line (blanks inside it are part of it, blanks around it are not).
+//! The first line, up to 255 bytes, is "#!", optional blanks, a path, and at most one argument that runs to
+//! the end of the line (blanks inside it are part of it, blanks around it are not).
 
 use crate::syscall::Errno;
 

@@ -1,11 +1,11 @@
 //! One thread of a process: what Linux keeps per task and user mode can see.
 //!
-//! The scheduler's `Task` has the registers and runs; the `Thread` has the identity and the signals. A task of a program
-//! holds its thread; the thread holds its task weakly, and reaches it only under the lock of its process's signals while
-//! it is listed there, so the task cannot vanish meanwhile.
+//! The scheduler's `Task` has the registers and runs; the `Thread` has the identity and the signals. A task
+//! of a program holds its thread; the thread holds its task weakly, and reaches it only under the lock of its
+//! process's signals while it is listed there, so the task cannot vanish meanwhile.
 //!
-//! Fields that only the thread itself writes are atomics without ordering duties; the mask of blocked signals is the
-//! exception, see [`Thread::set_blocked`].
+//! Fields that only the thread itself writes are atomics without ordering duties; the mask of blocked signals
+//! is the exception, see [`Thread::set_blocked`].
 
 use super::restart::Continuation;
 use super::signal::{AlternateStack, Pending, Signal, SignalSet};
@@ -35,7 +35,8 @@ pub(crate) struct Thread {
     blocked: AtomicU64,
     /// The mask to go back to once the signal that ends a `sigsuspend`-like call has been delivered.
     pub(super) saved_mask: SpinLock<Option<SignalSet>>,
-    /// Signals that `rt_sigtimedwait` waits for: they count as blocked when it is asked whether an ignored one is to be kept.
+    /// Signals that `rt_sigtimedwait` waits for: they count as blocked when it is asked whether an ignored
+    /// one is to be kept.
     pub(super) awaited: AtomicU64,
     /// The last exception.
     pub(super) fault: SpinLock<FaultRecord>,
@@ -162,8 +163,9 @@ impl Thread {
 
     /// Sets the mask without looking at what became deliverable; `signal::set_mask` is the whole operation.
     ///
-    /// A sender adds to a pending set under its lock and reads the mask afterwards; the thread stores its mask and takes the same
-    /// lock afterwards. Whichever comes second under the lock sees the other's write, so an unblocked signal is never left lying.
+    /// A sender adds to a pending set under its lock and reads the mask afterwards; the thread stores its
+    /// mask and takes the same lock afterwards. Whichever comes second under the lock sees the other's write,
+    /// so an unblocked signal is never left lying.
     pub(super) fn store_blocked(&self, mask: SignalSet) {
         self.blocked.store((mask & !SignalSet::UNBLOCKABLE).bits(), Ordering::SeqCst);
     }

@@ -1,15 +1,15 @@
 //! A process: a group of threads that share an id, an address space and signal handlers.
 //!
-//! Locks, in the order in which they may be taken together: the family (`family`), then a process's signals, then a thread's
-//! pending signals, then the table of actions. The last three are taken by timers' interrupts, so they keep interrupts
-//! off, and nothing under them allocates for a standard signal or sleeps. The other fields have locks of their own
-//! that are held for a copy only.
+//! Locks, in the order in which they may be taken together: the family (`family`), then a process's signals,
+//! then a thread's pending signals, then the table of actions. The last three are taken by timers'
+//! interrupts, so they keep interrupts off, and nothing under them allocates for a standard signal or sleeps.
+//! The other fields have locks of their own that are held for a copy only.
 
 use super::credentials::Credentials;
 use super::family::REAPER;
 use super::limits::{Limit, Limits, Resource};
-use super::timers::Timers;
 use super::signal::{Action, Actions, Signal, SignalState};
+use super::timers::Timers;
 use super::{Thread, Usage, UserSpace};
 use crate::sync::{InterruptLock, SpinLock, WaitQueue};
 use alloc::sync::Arc;

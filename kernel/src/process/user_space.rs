@@ -1,9 +1,9 @@
 //! An address space in the hands of processes.
 //!
-//! CPUs keep an `Arc` to the address space that they have loaded, also when they only borrow it, so the number of
-//! references does not say whether a program can still run in it. [`UserSpace`] counts users: threads' processes, and for a
-//! moment those who look at it from outside. When the last lets go, the mappings and their frames are given back; the
-//! tables follow once no CPU has them loaded.
+//! CPUs keep an `Arc` to the address space that they have loaded, also when they only borrow it, so the
+//! number of references does not say whether a program can still run in it. [`UserSpace`] counts users:
+//! threads' processes, and for a moment those who look at it from outside. When the last lets go, the
+//! mappings and their frames are given back; the tables follow once no CPU has them loaded.
 
 use crate::files::Entry;
 use crate::memory::AddressSpace;

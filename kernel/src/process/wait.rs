@@ -1,8 +1,8 @@
 //! Waiting for children: `wait4` and `waitid`.
 
 use super::family::{Change, FAMILY, Family, Member};
-use super::{ExitStatus, Process, Usage, current};
 use super::signal::Signal;
+use super::{ExitStatus, Process, Usage, current};
 use crate::sync::Wake;
 use crate::syscall::Errno;
 use alloc::sync::Arc;
@@ -125,8 +125,7 @@ fn matches(child: &Member, which: Which, options: WaitOptions) -> bool {
         Which::Group(group) => child.group == group,
     };
     let ordinary = child.exit_signal == Some(Signal::SIGCHLD);
-    let wanted_kind =
-        options.contains(WaitOptions::ALL) || ordinary != options.contains(WaitOptions::CLONE);
+    let wanted_kind = options.contains(WaitOptions::ALL) || ordinary != options.contains(WaitOptions::CLONE);
     chosen && wanted_kind
 }
 

@@ -1,11 +1,12 @@
 //! Errors as Linux numbers them.
 //!
-//! An [`Errno`] is what a system call hands back to user mode, negated in `rax`. The numbers come from the ABI crate;
-//! this file only gives them a type, so that a count of bytes and an error cannot be taken for each other.
+//! An [`Errno`] is what a system call hands back to user mode, negated in `rax`. The numbers come from the
+//! ABI crate; this file only gives them a type, so that a count of bytes and an error cannot be taken for
+//! each other.
 //!
-//! Four numbers beyond the ABI never reach user mode. A call that was interrupted by a signal returns one of them to
-//! say what is to happen afterwards, and signal delivery (`process::signal::deliver`) turns it into EINTR or into a second run
-//! of the call:
+//! Four numbers beyond the ABI never reach user mode. A call that was interrupted by a signal returns one of
+//! them to say what is to happen afterwards, and signal delivery (`process::signal::deliver`) turns it into
+//! EINTR or into a second run of the call:
 //!
 //! | value | a handler runs | no handler runs |
 //! |---|---|---|

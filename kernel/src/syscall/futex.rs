@@ -2,9 +2,9 @@
 
 use super::time::read_timeout;
 use super::{Arguments, Errno};
+use crate::memory::user;
 use crate::process::futex::{self, WakeOperation, Word};
 use crate::process::{current, find_thread, robust_list};
-use crate::memory::user;
 use crate::time;
 use core::sync::atomic::Ordering;
 use linux_raw_sys::general as abi;

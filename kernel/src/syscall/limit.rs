@@ -108,8 +108,7 @@ pub(super) fn times(arguments: &Arguments) -> Result<usize, Errno> {
     let own = thread.process().usage();
     let children = thread.process().child_usage();
     if arguments[0] != 0 {
-        let ticks = [own.user, 0, children.user, 0]
-            .map(|nanoseconds| nanoseconds / NANOSECONDS_PER_TICK);
+        let ticks = [own.user, 0, children.user, 0].map(|nanoseconds| nanoseconds / NANOSECONDS_PER_TICK);
         user::write(arguments[0], &ticks)?;
     }
     Ok((time::now() / NANOSECONDS_PER_TICK) as usize)

@@ -1,11 +1,12 @@
 //! System calls: from the number in `rax` to the function that does it.
 //!
-//! One table (`table`), one file per family of calls. A call takes its six raw arguments, checks every one of them, and
-//! returns a value or an [`Errno`]. Numbers without a function get ENOSYS and are counted, so that the report can say
-//! what a program lacked.
+//! One table (`table`), one file per family of calls. A call takes its six raw arguments, checks every one of
+//! them, and returns a value or an [`Errno`]. Numbers without a function get ENOSYS and are counted, so that
+//! the report can say what a program lacked.
 //!
-//! A call that a signal interrupts returns one of the restart codes of `errno`. Only then does the way out differ: what becomes of
-//! the call depends on the handler that runs, if one does, and that is for signal delivery to decide.
+//! A call that a signal interrupts returns one of the restart codes of `errno`. Only then does the way out
+//! differ: what becomes of the call depends on the handler that runs, if one does, and that is for signal
+//! delivery to decide.
 
 mod attributes;
 mod descriptor;

@@ -72,8 +72,7 @@ pub(super) fn clone3(frame: &TrapFrame, arguments: &Arguments) -> Result<usize, 
         0 => None,
         number => Some(Signal::new(number).ok_or(Errno::EINVAL)?),
     };
-    let signal_on_thread =
-        exit_signal.is_some() && flags.intersects(CloneFlags::THREAD | CloneFlags::PARENT);
+    let signal_on_thread = exit_signal.is_some() && flags.intersects(CloneFlags::THREAD | CloneFlags::PARENT);
     let half_a_stack = (given.stack == 0) != (given.stack_size == 0);
     if obsolete || signal_on_thread || half_a_stack || given.wanted_id_count != 0 {
         return Err(Errno::EINVAL);
@@ -92,7 +91,8 @@ pub(super) fn clone3(frame: &TrapFrame, arguments: &Arguments) -> Result<usize, 
     )
 }
 
-/// Reads a structure that may be shorter or longer than the one known here: what is missing is zero, and what is more must be.
+/// Reads a structure that may be shorter or longer than the one known here: what is missing is zero, and what
+/// is more must be.
 ///
 /// # Errors
 /// EINVAL below `least`, E2BIG for more than a page or for unknown parts that are set, EFAULT.
@@ -161,10 +161,8 @@ fn execute(
     arguments: u64,
     environment: u64,
 ) -> Result<usize, Errno> {
-    let arguments = process::Arguments {
-        arguments: read_strings(arguments)?,
-        environment: read_strings(environment)?,
-    };
+    let arguments =
+        process::Arguments { arguments: read_strings(arguments)?, environment: read_strings(environment)? };
     process::execute(frame, program, path, arguments)?;
     // What the new program finds in `rax`.
     Ok(0)

@@ -7,7 +7,9 @@ use crate::cpu::{self, CpuSet};
 use crate::memory::user;
 use crate::process::credentials::CAP_SYS_NICE;
 use crate::process::limits::Resource;
-use crate::process::{Process, Thread, current, find_process, find_thread, group_members, process_ids, relations};
+use crate::process::{
+    Process, Thread, current, find_process, find_thread, group_members, process_ids, relations,
+};
 use crate::task::{self, Class, Task};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -67,7 +69,7 @@ pub(super) fn sched_getaffinity(arguments: &Arguments) -> Result<usize, Errno> {
     let [id, size, mask, ..] = *arguments;
     let id = if (id as i32) < 0 { return Err(Errno::ESRCH) } else { id };
     let size = size as u32;
-    if u64::from(size) * 8 < cpu::count() as u64 || size % 8 != 0 {
+    if u64::from(size) * 8 < cpu::count() as u64 || !size.is_multiple_of(8) {
         return Err(Errno::EINVAL);
     }
     let set = task_of(&*thread_of(id)?)?.affinity().and(cpu::online());

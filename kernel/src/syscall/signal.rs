@@ -6,7 +6,8 @@ use crate::arch::TrapFrame;
 use crate::memory::user;
 use crate::process::credentials::CAP_KILL;
 use crate::process::signal::{
-    self, Action, ActionFlags, Disposition, INFORMATION_SIZE, Information, Signal, SignalSet, StackRecord, code,
+    self, Action, ActionFlags, Disposition, INFORMATION_SIZE, Information, Signal, SignalSet, StackRecord,
+    code,
 };
 use crate::process::{
     Process, REAPER, Thread, current, find_process, find_thread, group_members, process_ids, relations,
@@ -144,7 +145,8 @@ pub(super) fn sigaltstack(frame: &TrapFrame, arguments: &Arguments) -> Result<us
     Ok(0)
 }
 
-/// `kill(process, signal)`: a positive id is a process, 0 the caller's group, -1 everyone else, other negative ids a group.
+/// `kill(process, signal)`: a positive id is a process, 0 the caller's group, -1 everyone else, other
+/// negative ids a group.
 pub(super) fn kill(arguments: &Arguments) -> Result<usize, Errno> {
     let target = arguments[0] as u32 as i32;
     let signal = signal_number(arguments[1])?;
@@ -206,9 +208,7 @@ fn check_permission(process: &Process, signal: Option<Signal>) -> Result<(), Err
     let caller = thread.process();
     let own = caller.credentials();
     let theirs = process.credentials().user;
-    let same = [own.user.effective, own.user.real]
-        .iter()
-        .any(|id| *id == theirs.real || *id == theirs.saved);
+    let same = [own.user.effective, own.user.real].iter().any(|id| *id == theirs.real || *id == theirs.saved);
     if same || own.has(CAP_KILL) || process.id() == caller.id() {
         return Ok(());
     }

@@ -1,4 +1,5 @@
-//! The machine and odds of a process's state: `uname`, `sysinfo`, `getrandom`, `prctl`, `arch_prctl`, `personality`.
+//! The machine and odds of a process's state: `uname`, `sysinfo`, `getrandom`, `prctl`, `arch_prctl`,
+//! `personality`.
 
 use super::{Arguments, Errno};
 use crate::memory::user;
@@ -68,7 +69,14 @@ pub(super) fn uname(arguments: &Arguments) -> Result<usize, Errno> {
         (names.host, names.domain)
     };
     let machine = field(b"x86_64");
-    let record = [field(SYSTEM.as_bytes()), host, field(RELEASE.as_bytes()), field(VERSION.as_bytes()), machine, domain];
+    let record = [
+        field(SYSTEM.as_bytes()),
+        host,
+        field(RELEASE.as_bytes()),
+        field(VERSION.as_bytes()),
+        machine,
+        domain,
+    ];
     user::write_bytes(arguments[0], record.as_bytes())?;
     Ok(0)
 }
@@ -217,7 +225,9 @@ pub(super) fn prctl(arguments: &Arguments) -> Result<usize, Errno> {
         abi::PR_SET_DUMPABLE => process.dumpable.store(value as u32, Ordering::Relaxed),
         abi::PR_GET_KEEPCAPS => return Ok(usize::from(process.credentials().keep_capabilities)),
         abi::PR_SET_KEEPCAPS if value > 1 => return Err(Errno::EINVAL),
-        abi::PR_SET_KEEPCAPS => process.with_credentials(|credentials| credentials.keep_capabilities = value == 1),
+        abi::PR_SET_KEEPCAPS => {
+            process.with_credentials(|credentials| credentials.keep_capabilities = value == 1)
+        }
         abi::PR_SET_CHILD_SUBREAPER => process.reaps_orphans.store(value != 0, Ordering::Relaxed),
         abi::PR_GET_CHILD_SUBREAPER => {
             user::write(value, &u32::from(process.reaps_orphans.load(Ordering::Relaxed)))?;

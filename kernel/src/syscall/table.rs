@@ -3,15 +3,17 @@
 //! To add a call, write its function in its family's file and one line here. Numbers come from the ABI crate.
 
 use super::{
-    Arguments, Errno, attributes, descriptor, directory, epoll, file, pipe, poll, status, transfer, futex, identity, limit, memory, process, schedule, signal, system, time, timer, unknown};
+    Arguments, Errno, attributes, descriptor, directory, epoll, file, futex, identity, limit, memory, pipe,
+    poll, process, schedule, signal, status, system, time, timer, transfer, unknown,
+};
 use crate::arch::TrapFrame;
 use crate::process::restart;
 use linux_raw_sys::general as nr;
 
 /// Calls `number` with `arguments`. `frame` is for the calls that make or change a thread's registers.
 ///
-/// Linux looks at 32 bits of the number, as a signed value: what does not name a call there (negative numbers, and those with bit
-/// 30 set, which named the x32 ABI) is ENOSYS.
+/// Linux looks at 32 bits of the number, as a signed value: what does not name a call there (negative
+/// numbers, and those with bit 30 set, which named the x32 ABI) is ENOSYS.
 pub(super) fn call(frame: &mut TrapFrame, number: u64, arguments: &Arguments) -> Result<usize, Errno> {
     match number as u32 {
         // processes

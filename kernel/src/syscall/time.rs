@@ -117,7 +117,8 @@ impl Clock {
         }
     }
 
-    /// Bits 0..3 say which of the CPU clocks and whether of a thread, the others are the complement of the id.
+    /// Bits 0..3 say which of the CPU clocks and whether of a thread, the others are the complement of the
+    /// id.
     fn of_another(number: i32) -> Result<Clock, Errno> {
         const IS_THREAD: i32 = 4;
         if number & 3 == 3 {
@@ -238,8 +239,8 @@ pub(super) fn clock_nanosleep(arguments: &Arguments) -> Result<usize, Errno> {
     }
 }
 
-/// Sleeps until `deadline` (since boot). An interrupted relative sleep (one with a place for the rest) stores the rest and goes on through
-/// `restart_syscall`; an absolute one simply starts again.
+/// Sleeps until `deadline` (since boot). An interrupted relative sleep (one with a place for the rest) stores
+/// the rest and goes on through `restart_syscall`; an absolute one simply starts again.
 fn sleep_until(deadline: u64, remaining: Option<u64>) -> Result<usize, Errno> {
     let nothing = WaitQueue::new();
     match nothing.wait_interruptible::<()>(Some(deadline), || None) {

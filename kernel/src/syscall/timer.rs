@@ -4,9 +4,7 @@ use super::time::{Clock, Timespec, Timeval};
 use super::{Arguments, Errno};
 use crate::memory::user;
 use crate::process::signal::Signal;
-use crate::process::{
-    Alarm, AlarmClock, Interval, Notice, PosixTimer, Setting, current, find_thread,
-};
+use crate::process::{Alarm, AlarmClock, Interval, Notice, PosixTimer, Setting, current, find_thread};
 use crate::time::{self, SECOND};
 use alloc::sync::Arc;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -36,10 +34,7 @@ impl IntervalValue {
     }
 
     fn to_setting(self) -> Result<Setting, Errno> {
-        Ok(Setting {
-            remaining: self.remaining.to_nanoseconds()?,
-            interval: self.interval.to_nanoseconds()?,
-        })
+        Ok(Setting { remaining: self.remaining.to_nanoseconds()?, interval: self.interval.to_nanoseconds()? })
     }
 }
 
@@ -125,9 +120,7 @@ pub(super) fn timer_create(arguments: &Arguments) -> Result<usize, Errno> {
     let id = process.timers().add(|id| {
         let notice = match template.clone() {
             None => Notice::Timer { id, signal: Signal::SIGALRM, value: id as u64, thread: None },
-            Some(Notice::Timer { signal, value, thread, .. }) => {
-                Notice::Timer { id, signal, value, thread }
-            }
+            Some(Notice::Timer { signal, value, thread, .. }) => Notice::Timer { id, signal, value, thread },
             Some(other) => other,
         };
         PosixTimer { alarm: Alarm::new(&process, alarm_clock.clone(), notice), is_realtime }

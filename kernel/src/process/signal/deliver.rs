@@ -28,13 +28,14 @@ enum Next {
     EndThread(ExitStatus),
     Stop,
     ReportContinued,
-    /// Found a stop signal of the terminal; whether it may stop the process is to be looked up without the lock.
+    /// Found a stop signal of the terminal; whether it may stop the process is to be looked up without the
+    /// lock.
     MayStop(Signal),
     Handle(Information, Action),
 }
 
-/// Does everything that is due before user mode: ends, stops, and puts handlers' frames on the user's stack. `interrupted` is the
-/// system call on whose way out this is, if a signal cut it short.
+/// Does everything that is due before user mode: ends, stops, and puts handlers' frames on the user's stack.
+/// `interrupted` is the system call on whose way out this is, if a signal cut it short.
 pub(crate) fn deliver(trap: &mut TrapFrame, mut interrupted: Option<Interrupted>) {
     let thread = current();
     loop {
@@ -136,11 +137,13 @@ fn handle(trap: &mut TrapFrame, thread: &Thread, information: Information, actio
         force(Information::from_kernel(Signal::SIGSEGV));
         return;
     }
-    let own = if action.flags.contains(ActionFlags::NO_DEFER) { SignalSet::EMPTY } else { SignalSet::of(signal) };
+    let own =
+        if action.flags.contains(ActionFlags::NO_DEFER) { SignalSet::EMPTY } else { SignalSet::of(signal) };
     mask::set_mask(thread.blocked() | action.mask | own);
 }
 
-/// Decides what an interrupted call becomes: EINTR, or once more. `handler` has the flags of the handler that runs first, if any.
+/// Decides what an interrupted call becomes: EINTR, or once more. `handler` has the flags of the handler that
+/// runs first, if any.
 fn settle(trap: &mut TrapFrame, interrupted: Option<Interrupted>, handler: Option<ActionFlags>) {
     let Some(Interrupted { number, error }) = interrupted else { return };
     let again = match (error, handler) {
@@ -157,8 +160,8 @@ fn settle(trap: &mut TrapFrame, interrupted: Option<Interrupted>, handler: Optio
     }
 }
 
-/// Sends the current thread a signal that it cannot escape, because it cannot go on without: a fault. If the signal is blocked or ignored,
-/// the default action is restored and the process ends by it.
+/// Sends the current thread a signal that it cannot escape, because it cannot go on without: a fault. If the
+/// signal is blocked or ignored, the default action is restored and the process ends by it.
 pub(crate) fn force(information: Information) {
     let thread = current();
     let process = thread.process();

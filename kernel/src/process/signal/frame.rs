@@ -1,11 +1,12 @@
 //! The frame that a handler runs on, and the way back from it.
 //!
-//! From high to low addresses on the user's stack, as Linux lays it out on x86-64: the XSAVE area (64-byte aligned,
-//! followed by a magic word), `siginfo_t`, `ucontext`, the restorer's address. The handler returns into the restorer, which
-//! calls `rt_sigreturn` with `rsp` eight bytes above the frame.
+//! From high to low addresses on the user's stack, as Linux lays it out on x86-64: the XSAVE area (64-byte
+//! aligned, followed by a magic word), `siginfo_t`, `ucontext`, the restorer's address. The handler returns
+//! into the restorer, which calls `rt_sigreturn` with `rsp` eight bytes above the frame.
 //!
-//! What comes back from user memory is an allegation: flags are masked, segments are the kernel's choice, an instruction
-//! pointer outside the user half and floating point state that the processor would refuse end in SIGSEGV.
+//! What comes back from user memory is an allegation: flags are masked, segments are the kernel's choice, an
+//! instruction pointer outside the user half and floating point state that the processor would refuse end in
+//! SIGSEGV.
 
 use super::super::{FaultRecord, Thread, current};
 use super::action::{Action, ActionFlags, Disposition};
@@ -13,8 +14,8 @@ use super::information::{INFORMATION_SIZE, Information};
 use super::mask::{AlternateStack, set_mask};
 use super::set::{Signal, SignalSet};
 use crate::arch::{FpuState, TrapFrame, floating_point};
-use crate::process::image::USER_END;
 use crate::memory::user;
+use crate::process::image::USER_END;
 use crate::syscall::Errno;
 use crate::task;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -150,7 +151,8 @@ pub(crate) fn frame_size() -> u64 {
 /// Puts the frame on the stack and points `trap` at the handler.
 ///
 /// # Errors
-/// EFAULT if the stack cannot be written or there is no restorer; nothing but the stack's bytes has changed then.
+/// EFAULT if the stack cannot be written or there is no restorer; nothing but the stack's bytes has changed
+/// then.
 pub(super) fn push(
     trap: &mut TrapFrame,
     thread: &Thread,
@@ -194,24 +196,18 @@ pub(super) fn push(
     Ok(())
 }
 
-fn extended_state_address(
-    trap: &TrapFrame,
-    alternate: AlternateStack,
-    action: Action,
-) -> Result<u64, Errno> {
+fn extended_state_address(trap: &TrapFrame, alternate: AlternateStack, action: Action) -> Result<u64, Errno> {
     let switch =
         action.flags.contains(ActionFlags::ON_STACK) && alternate.size != 0 && !alternate.holds(trap.rsp);
-    let top = if switch {
-        alternate.base.checked_add(alternate.size)
-    } else {
-        trap.rsp.checked_sub(RED_ZONE)
-    };
+    let top =
+        if switch { alternate.base.checked_add(alternate.size) } else { trap.rsp.checked_sub(RED_ZONE) };
     let needed = floating_point::state_bytes() + MAGIC_END_SIZE;
     let area = top.and_then(|top| top.checked_sub(needed as u64)).ok_or(Errno::EFAULT)? & !63;
     if area < 65536 { Err(Errno::EFAULT) } else { Ok(area) }
 }
 
-/// Stores the extended state with Linux's words about it: total size, which parts are there, size of the area.
+/// Stores the extended state with Linux's words about it: total size, which parts are there, size of the
+/// area.
 fn write_extended_state(at: u64) -> Result<(), Errno> {
     let mut area = task::current().with_fpu(|state| state.bytes().to_vec());
     let size = area.len();
@@ -308,7 +304,8 @@ fn restore_registers(trap: &mut TrapFrame, saved: &Registers) {
     trap.rflags = trap.rflags & !USER_FLAGS | saved.rflags & USER_FLAGS;
 }
 
-/// Loads the extended state at `at`. Without Linux's marks only the 512 legacy bytes count; with no area at all the state is reset.
+/// Loads the extended state at `at`. Without Linux's marks only the 512 legacy bytes count; with no area at
+/// all the state is reset.
 fn restore_extended_state(at: u64) -> Result<(), Errno> {
     let mut area = alloc::vec![0; floating_point::state_bytes()];
     let mut length = 0;

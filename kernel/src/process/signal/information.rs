@@ -1,7 +1,8 @@
 //! What is known about one instance of a signal: Linux's `siginfo_t`.
 //!
-//! The kernel keeps the parts typed and lays them out only when they go to user memory. Information that came from user
-//! mode (`rt_sigqueueinfo`) is kept as the bytes it came in, because only its sender knows their meaning.
+//! The kernel keeps the parts typed and lays them out only when they go to user memory. Information that came
+//! from user mode (`rt_sigqueueinfo`) is kept as the bytes it came in, because only its sender knows their
+//! meaning.
 
 use super::set::Signal;
 
@@ -90,7 +91,12 @@ pub(crate) struct Information {
 impl Information {
     /// What the kernel itself sends, as SI_KERNEL.
     pub(crate) fn from_kernel(signal: Signal) -> Information {
-        Information { signal, error: 0, code: code::SI_KERNEL, origin: Origin::Sender { process: 0, user: 0 } }
+        Information {
+            signal,
+            error: 0,
+            code: code::SI_KERNEL,
+            origin: Origin::Sender { process: 0, user: 0 },
+        }
     }
 
     /// A `kill` by this process and user.

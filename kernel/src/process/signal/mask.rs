@@ -5,7 +5,7 @@ use super::information::{Information, Origin};
 use super::send::wake_one_for;
 use super::set::SignalSet;
 use super::state::notify;
-use crate::sync::{Wake, WaitQueue};
+use crate::sync::{WaitQueue, Wake};
 use crate::syscall::Errno;
 use crate::{task, time};
 use core::sync::atomic::Ordering;
@@ -29,8 +29,8 @@ impl AlternateStack {
     }
 }
 
-/// Sets the current thread's mask and makes sure that nothing deliverable is left lying: what it may take now it will take on its way
-/// to user mode, what it no longer takes is offered to another thread.
+/// Sets the current thread's mask and makes sure that nothing deliverable is left lying: what it may take now
+/// it will take on its way to user mode, what it no longer takes is offered to another thread.
 pub(crate) fn set_mask(mask: SignalSet) {
     let thread = current();
     let newly_blocked = mask & !thread.blocked();
@@ -54,8 +54,9 @@ pub(crate) fn pending_and_blocked() -> SignalSet {
     (own | shared) & thread.blocked()
 }
 
-/// Runs `call` under another mask, as `ppoll`, `pselect6` and `epoll_pwait` do. If a signal interrupts it, the old mask comes
-/// back only after that signal was delivered, so that its handler runs even if the old mask blocks it.
+/// Runs `call` under another mask, as `ppoll`, `pselect6` and `epoll_pwait` do. If a signal interrupts it,
+/// the old mask comes back only after that signal was delivered, so that its handler runs even if the old
+/// mask blocks it.
 ///
 /// # Errors
 /// What `call` returns.
@@ -69,9 +70,7 @@ pub(crate) fn with_mask(
     set_mask(mask);
     let result = call();
     match result {
-        Err(
-            Errno::EINTR | Errno::ERESTARTSYS | Errno::ERESTARTNOHAND | Errno::ERESTART_RESTARTBLOCK,
-        ) => {
+        Err(Errno::EINTR | Errno::ERESTARTSYS | Errno::ERESTARTNOHAND | Errno::ERESTART_RESTARTBLOCK) => {
             *thread.saved_mask.lock() = Some(old);
             // Delivery puts the old mask back even if there turns out to be nothing to deliver.
             task::current().interrupt();
@@ -93,7 +92,8 @@ pub(crate) fn suspend(mask: SignalSet) -> Result<usize, Errno> {
     })
 }
 
-/// `rt_sigtimedwait`: takes a pending signal of `wanted`, waiting until `deadline` (nanoseconds since boot) if there is none.
+/// `rt_sigtimedwait`: takes a pending signal of `wanted`, waiting until `deadline` (nanoseconds since boot)
+/// if there is none.
 ///
 /// # Errors
 /// EAGAIN when time is up; EINTR when another signal came.
@@ -116,13 +116,13 @@ pub(crate) fn wait_for(wanted: SignalSet, deadline: Option<u64>) -> Result<Infor
     if deadline.is_some_and(|deadline| deadline <= time::now()) {
         return Err(Errno::EAGAIN);
     }
-    // While it waits the signals count as not blocked, so that senders choose and wake this thread. They are taken here all the
-    // same, because delivery does not run before the mask is back.
+    // While it waits the signals count as not blocked, so that senders choose and wake this thread. They are
+    // taken here all the same, because delivery does not run before the mask is back.
     let old = thread.blocked();
     thread.awaited.store(wanted.bits(), Ordering::SeqCst);
     set_mask(old & !wanted);
     let nothing = WaitQueue::new();
-    let woken = nothing.wait_interruptible(deadline, || take());
+    let woken = nothing.wait_interruptible(deadline, take);
     let result = match woken {
         Ok(information) => Ok(information),
         Err(wake) => take().ok_or(if wake == Wake::TimedOut { Errno::EAGAIN } else { Errno::EINTR }),

@@ -1,8 +1,9 @@
 //! Signals that were sent and not yet delivered, of one thread or of a whole process.
 //!
-//! Signals 1..=31 are pending or not: a second instance is dropped and the first one's information stays. Real-time
-//! signals queue in order. The places of the first 31 are part of the structure, so that sending one (as a timer's
-//! interrupt does) allocates nothing. They lie in the heap: several kilobytes would be too much for a kernel stack on the way there.
+//! Signals 1..=31 are pending or not: a second instance is dropped and the first one's information stays.
+//! Real-time signals queue in order. The places of the first 31 are part of the structure, so that sending
+//! one (as a timer's interrupt does) allocates nothing. They lie in the heap: several kilobytes would be too
+//! much for a kernel stack on the way there.
 
 use super::information::{Information, Origin};
 use super::set::{Signal, SignalSet};
@@ -10,7 +11,8 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// How many real-time signals one queue holds. Linux limits them by user (RLIMIT_SIGPENDING); this is the same order.
+/// How many real-time signals one queue holds. Linux limits them by user (RLIMIT_SIGPENDING); this is the
+/// same order.
 const QUEUE_LIMIT: usize = 4096;
 
 /// How many signals do not queue.
@@ -76,8 +78,8 @@ impl Pending {
         taken
     }
 
-    /// If an instance from the same POSIX timer as `information` is pending, adds the expiries that `information` stands for to its
-    /// overrun count and returns true.
+    /// If an instance from the same POSIX timer as `information` is pending, adds the expiries that
+    /// `information` stands for to its overrun count and returns true.
     pub(crate) fn add_overrun(&mut self, information: &Information) -> bool {
         let Origin::Timer { timer: id, overrun: more, .. } = information.origin else { return false };
         let places = self.standard.iter_mut().flatten().chain(self.queued.iter_mut());

@@ -1,7 +1,7 @@
 //! Sending: to a process or to one thread.
 //!
-//! Sending may happen in a timer's interrupt, so it takes only locks that keep interrupts off and allocates nothing for a
-//! standard signal.
+//! Sending may happen in a timer's interrupt, so it takes only locks that keep interrupts off and allocates
+//! nothing for a standard signal.
 
 use super::super::{ExitStatus, Process, Thread, current};
 use super::action::Action;
@@ -47,8 +47,9 @@ pub(crate) fn send_to_thread(thread: &Arc<Thread>, information: Information) -> 
     Ok(())
 }
 
-/// The effects that sending has by itself, whether or not the signal is blocked: SIGCONT continues, stop signals and SIGCONT
-/// cancel each other, SIGKILL ends the process. Returns whether the signal is to be queued.
+/// The effects that sending has by itself, whether or not the signal is blocked: SIGCONT continues, stop
+/// signals and SIGCONT cancel each other, SIGKILL ends the process. Returns whether the signal is to be
+/// queued.
 fn prepare(process: &Process, signals: &mut SignalState, signal: Signal, to: Option<&Thread>) -> bool {
     if signals.ending.is_some() || signals.threads.is_empty() {
         return false;
@@ -65,7 +66,8 @@ fn prepare(process: &Process, signals: &mut SignalState, signal: Signal, to: Opt
     !process.action(signal).ignores(signal) || is_held(signals, signal, to)
 }
 
-/// Whether an ignored signal is blocked or waited for: then it stays pending, because the program may want it later.
+/// Whether an ignored signal is blocked or waited for: then it stays pending, because the program may want it
+/// later.
 fn is_held(signals: &SignalState, signal: Signal, to: Option<&Thread>) -> bool {
     match to {
         Some(thread) => thread.holds(signal),
@@ -83,17 +85,21 @@ fn resume(process: &Process, signals: &mut SignalState) {
     }
 }
 
-/// Picks a thread for a signal that was sent to the process: the first thread if it wants it, else the first that does. Also called
-/// for what a thread leaves behind when it blocks a signal or ends.
+/// Picks a thread for a signal that was sent to the process: the first thread if it wants it, else the first
+/// that does. Also called for what a thread leaves behind when it blocks a signal or ends.
 pub(in super::super) fn wake_one_for(signals: &SignalState, signal: Signal) {
     if let Some(thread) = signals.threads.iter().find(|thread| !thread.blocked().contains(signal)) {
         notify(thread);
     }
 }
 
-/// Sends a POSIX timer's signal. While one of the same timer is still pending no second one is queued; the pending one's
-/// overrun count grows instead.
-pub(in super::super) fn expire_timer_signal(process: &Process, to: Option<&Arc<Thread>>, information: Information) {
+/// Sends a POSIX timer's signal. While one of the same timer is still pending no second one is queued; the
+/// pending one's overrun count grows instead.
+pub(in super::super) fn expire_timer_signal(
+    process: &Process,
+    to: Option<&Arc<Thread>>,
+    information: Information,
+) {
     let pending = match to {
         Some(thread) => thread.pending.lock().add_overrun(&information),
         None => process.signals.lock().pending.add_overrun(&information),
@@ -113,7 +119,8 @@ pub(crate) fn raise(signal: Signal) {
     let _ = send_to_thread(&current(), Information::from_kernel(signal));
 }
 
-/// Sets what a process does about a signal; returns what it did. Instances that wait are dropped if they would now be ignored.
+/// Sets what a process does about a signal; returns what it did. Instances that wait are dropped if they
+/// would now be ignored.
 pub(crate) fn set_action(process: &Process, signal: Signal, action: Action) -> Action {
     let mut signals = process.signals.lock();
     let actions = process.actions();

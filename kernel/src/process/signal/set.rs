@@ -1,7 +1,8 @@
 //! Signals by number, and sets of them.
 //!
-//! A [`Signal`] is always in 1..=64. A [`SignalSet`] has the layout of Linux's `sigset_t` on x86-64: bit n-1 stands for
-//! signal n. Linux has 32 real-time signals, 32..=64 in the kernel's own count (libc keeps the first few to itself).
+//! A [`Signal`] is always in 1..=64. A [`SignalSet`] has the layout of Linux's `sigset_t` on x86-64: bit n-1
+//! stands for signal n. Linux has 32 real-time signals, 32..=64 in the kernel's own count (libc keeps the
+//! first few to itself).
 
 use core::fmt;
 use core::ops::{BitAnd, BitOr, Not};
@@ -15,7 +16,8 @@ pub(crate) struct Signal(u8);
 pub(crate) enum DefaultAction {
     /// Ends the process.
     Terminate,
-    /// Ends the process; the wait status says that a core was to be dumped if RLIMIT_CORE allows one (it never does here).
+    /// Ends the process; the wait status says that a core was to be dumped if RLIMIT_CORE allows one (it
+    /// never does here).
     Core,
     /// Nothing.
     Ignore,

@@ -72,7 +72,8 @@ impl SignalState {
         }
     }
 
-    /// Starts the end of `process`, whose state this is, unless it is ending already; returns what it ends with.
+    /// Starts the end of `process`, whose state this is, unless it is ending already; returns what it ends
+    /// with.
     pub(in super::super) fn begin_end(&mut self, process: &Process, status: ExitStatus) -> ExitStatus {
         let status = *self.ending.get_or_insert(status);
         self.notify_all();
@@ -81,8 +82,8 @@ impl SignalState {
     }
 }
 
-/// Marks a thread as interrupted and makes it notice. The caller holds the lock of its process's signals and found
-/// it in the list of threads, so its task lives.
+/// Marks a thread as interrupted and makes it notice. The caller holds the lock of its process's signals and
+/// found it in the list of threads, so its task lives.
 pub(in super::super) fn notify(thread: &Thread) {
     if let Some(task) = thread.task() {
         task.interrupt();

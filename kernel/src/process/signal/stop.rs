@@ -1,7 +1,7 @@
 //! Stopping and continuing a process, and telling its parent.
 //!
-//! A stop is complete when every thread waits in [`wait_until_continued`]; the last one to arrive (or to end on its way)
-//! reports it. A continued process is reported by the first of its threads that runs again.
+//! A stop is complete when every thread waits in [`wait_until_continued`]; the last one to arrive (or to end
+//! on its way) reports it. A continued process is reported by the first of its threads that runs again.
 
 use super::super::family::{Change, FAMILY};
 use super::super::signal::{ActionFlags, Information, Origin, code};
@@ -70,7 +70,8 @@ fn report(process: &Process, change: Change, code: i32, status: Signal) {
     parent.child_events.wake_all();
 }
 
-/// Whether a stop signal may stop the process: SIGSTOP always, those of the terminal only if somebody is left to continue it.
+/// Whether a stop signal may stop the process: SIGSTOP always, those of the terminal only if somebody is left
+/// to continue it.
 pub(super) fn may_stop(process: &Process, signal: Signal) -> bool {
     if signal == Signal::SIGSTOP {
         return true;
