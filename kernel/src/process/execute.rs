@@ -12,6 +12,7 @@ use super::limits::{Limits, Resource};
 use super::loader::{self, Loaded};
 use super::script::{self, Script};
 use super::signal::AlternateStack;
+use super::strings::Strings;
 use super::user_space::{Program, UserSpace};
 use super::{Process, Thread, current, exit};
 use crate::arch::{FpuState, TrapFrame};
@@ -79,9 +80,9 @@ pub(super) fn prepare(
 ) -> Result<Prepared, Errno> {
     let stack_limit = limits.get(Resource::STACK).soft;
     arguments.check(path, stack_limit)?;
-    if arguments.arguments.is_empty() {
+    if arguments.arguments.count() == 0 {
         // A program may count on argv[0]; Linux provides an empty one.
-        arguments.arguments.push(Vec::new());
+        arguments.arguments.push(b"")?;
     }
     let mut script_path = path.to_vec();
     for _ in 0..SCRIPT_DEPTH {
@@ -90,7 +91,7 @@ pub(super) fn prepare(
         let Some(script) = script::parse(&start[..length])? else {
             return load(credentials, &program, path, &arguments, find, limits);
         };
-        script_arguments(&mut arguments, script, &script_path);
+        script_arguments(&mut arguments, script, &script_path)?;
         script_path = script.interpreter.to_vec();
         arguments.check(path, stack_limit)?;
         program = find(&script_path)?;
@@ -99,12 +100,16 @@ pub(super) fn prepare(
 }
 
 /// `script arg...` becomes `interpreter [argument] script arg...`; what was argv[0] is gone.
-fn script_arguments(arguments: &mut Arguments, script: Script<'_>, path: &[u8]) {
-    let mut list = alloc::vec![script.interpreter.to_vec()];
-    list.extend(script.argument.map(<[u8]>::to_vec));
-    list.push(path.to_vec());
-    list.extend(arguments.arguments.drain(..).skip(1));
+fn script_arguments(arguments: &mut Arguments, script: Script<'_>, path: &[u8]) -> Result<(), Errno> {
+    let mut list = Strings::default();
+    list.push(script.interpreter)?;
+    if let Some(argument) = script.argument {
+        list.push(argument)?;
+    }
+    list.push(path)?;
+    list.push_all_but_first(&arguments.arguments)?;
     arguments.arguments = list;
+    Ok(())
 }
 
 fn load(

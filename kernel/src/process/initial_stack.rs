@@ -5,11 +5,14 @@
 //! platform's name, sixteen random bytes, padding to 16; then the words that `rsp` points to: argc, argv...,
 //! NULL, envp..., NULL, auxv pairs. `rsp` is a multiple of 16 at the first instruction.
 //!
-//! The whole is built in kernel memory and copied once, so that nothing here can fail half way.
+//! First the places are planned, then everything is written through the kernel's own map of the new program's
+//! memory.
 
 use super::image::PAGE;
+use super::strings::Strings;
 use crate::syscall::Errno;
 use alloc::vec::Vec;
+use core::ops::Range;
 use linux_raw_sys::auxvec;
 
 /// Longest single string, with its NUL (MAX_ARG_STRLEN).
@@ -20,13 +23,13 @@ const ROOM_MIN: u64 = 32 * PAGE;
 pub(crate) const ROOM_MAX: u64 = 6 << 20;
 const PLATFORM: &[u8] = b"x86_64\0";
 
-/// Arguments and environment of a program, each string without its NUL.
-#[derive(Clone, Debug, Default)]
+/// Arguments and environment of a program.
+#[derive(Debug, Default)]
 pub(crate) struct Arguments {
     /// `argv`.
-    pub(crate) arguments: Vec<Vec<u8>>,
+    pub(crate) arguments: Strings,
     /// `envp`.
-    pub(crate) environment: Vec<Vec<u8>>,
+    pub(crate) environment: Strings,
 }
 
 impl Arguments {
@@ -36,13 +39,8 @@ impl Arguments {
     /// E2BIG.
     pub(crate) fn check(&self, path: &[u8], stack_limit: u64) -> Result<(), Errno> {
         let room = (stack_limit / 4).clamp(ROOM_MIN, ROOM_MAX);
-        let mut used = path.len() as u64 + 1;
-        for string in self.arguments.iter().chain(&self.environment) {
-            if string.len() >= STRING_MAX {
-                return Err(Errno::E2BIG);
-            }
-            used += string.len() as u64 + 1 + 8;
-        }
+        let of = |strings: &Strings| strings.bytes() + strings.count() as u64 * 8;
+        let used = path.len() as u64 + 1 + of(&self.arguments) + of(&self.environment);
         if used > room { Err(Errno::E2BIG) } else { Ok(()) }
     }
 }
@@ -70,69 +68,104 @@ pub(crate) struct Facts {
     pub(crate) random: [u8; 16],
 }
 
-/// A stack ready to be copied.
+/// Copies bytes to an address of the new program.
+pub(crate) type Put<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), Errno>;
+
+/// Where everything goes.
 #[derive(Debug)]
 pub(crate) struct InitialStack {
     /// Lowest address written, and the program's first `rsp`.
     pub(crate) pointer: u64,
-    /// What goes there, up to the top.
-    pub(crate) bytes: Vec<u8>,
     /// Where the argument strings are, for `/proc/PID/cmdline`.
-    pub(crate) arguments: core::ops::Range<u64>,
+    pub(crate) arguments: Range<u64>,
     /// Where the environment strings are.
-    pub(crate) environment: core::ops::Range<u64>,
+    pub(crate) environment: Range<u64>,
+    random: u64,
+    platform: u64,
 }
 
 impl InitialStack {
     /// Lays the stack out below `top`, which must be a multiple of the page size.
-    pub(crate) fn build(top: u64, path: &[u8], strings: &Arguments, facts: &Facts) -> InitialStack {
-        let total = |list: &[Vec<u8>]| list.iter().map(|one| one.len() as u64 + 1).sum::<u64>();
+    pub(crate) fn plan(top: u64, path: &[u8], strings: &Arguments) -> InitialStack {
         let path_at = top - 8 - (path.len() as u64 + 1);
-        let environment_at = path_at - total(&strings.environment);
-        let arguments_at = environment_at - total(&strings.arguments);
-        let platform_at = arguments_at - PLATFORM.len() as u64;
-        let random_at = (platform_at - 16) & !15;
-
-        let mut words = Vec::new();
-        words.push(strings.arguments.len() as u64);
-        push_pointers(&mut words, arguments_at, &strings.arguments);
-        push_pointers(&mut words, environment_at, &strings.environment);
-        push_auxiliary(&mut words, facts, path_at, platform_at, random_at);
-
-        let pointer = (random_at - words.len() as u64 * 8) & !15;
-        let mut bytes = Vec::with_capacity((top - pointer) as usize);
-        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-        bytes.resize((random_at - pointer) as usize, 0);
-        bytes.extend(facts.random);
-        bytes.resize((platform_at - pointer) as usize, 0);
-        bytes.extend(PLATFORM);
-        for string in strings.arguments.iter().chain(&strings.environment) {
-            bytes.extend(string);
-            bytes.push(0);
-        }
-        bytes.extend(path);
-        bytes.resize((top - pointer) as usize, 0);
+        let environment = path_at - strings.environment.bytes();
+        let arguments = environment - strings.arguments.bytes();
+        let platform = arguments - PLATFORM.len() as u64;
+        let random = (platform - 16) & !15;
+        // argc, the two lists' ends, and the pairs.
+        let words = strings.arguments.count() + strings.environment.count() + 3 + 2 * AUXILIARY;
         InitialStack {
-            pointer,
-            bytes,
-            arguments: arguments_at..environment_at,
-            environment: environment_at..path_at,
+            pointer: (random - words as u64 * 8) & !15,
+            arguments: arguments..environment,
+            environment: environment..path_at,
+            random,
+            platform,
         }
     }
-}
 
-fn push_pointers(words: &mut Vec<u64>, mut address: u64, strings: &[Vec<u8>]) {
-    for string in strings {
-        words.push(address);
-        address += string.len() as u64 + 1;
+    /// Writes it. What is not written is zero already.
+    ///
+    /// # Errors
+    /// What `put` returns.
+    pub(crate) fn write(
+        &self,
+        path: &[u8],
+        strings: &Arguments,
+        facts: &Facts,
+        put: Put<'_>,
+    ) -> Result<(), Errno> {
+        self.write_words(strings, facts, put)?;
+        put(self.random, &facts.random)?;
+        put(self.platform, PLATFORM)?;
+        for (list, start) in
+            [(&strings.arguments, self.arguments.start), (&strings.environment, self.environment.start)]
+        {
+            let mut at = start;
+            for piece in list.pieces() {
+                put(at, piece)?;
+                at += piece.len() as u64;
+                crate::task::yield_if_needed();
+            }
+        }
+        put(self.environment.end, path)
     }
-    words.push(0);
+
+    /// The words from `rsp` on, a page at a time.
+    fn write_words(&self, strings: &Arguments, facts: &Facts, put: Put<'_>) -> Result<(), Errno> {
+        let auxiliary = auxiliary(facts, self.environment.end, self.platform, self.random);
+        let words = core::iter::once(strings.arguments.count() as u64)
+            .chain(addresses(&strings.arguments, self.arguments.start))
+            .chain(core::iter::once(0))
+            .chain(addresses(&strings.environment, self.environment.start))
+            .chain(core::iter::once(0))
+            .chain(auxiliary.into_iter().flat_map(|(kind, value)| [u64::from(kind), value]));
+        let mut at = self.pointer;
+        let mut page = Vec::with_capacity(PAGE as usize);
+        for word in words {
+            page.extend_from_slice(&word.to_le_bytes());
+            if page.len() == PAGE as usize {
+                put(at, &page)?;
+                at += PAGE;
+                page.clear();
+                crate::task::yield_if_needed();
+            }
+        }
+        put(at, &page)
+    }
 }
 
-fn push_auxiliary(words: &mut Vec<u64>, facts: &Facts, path: u64, platform: u64, random: u64) {
+/// The addresses of strings whose stream begins at `start`.
+fn addresses(strings: &Strings, start: u64) -> impl Iterator<Item = u64> + '_ {
+    strings.starts().map(move |offset| start + offset)
+}
+
+/// Pairs of the auxiliary vector.
+const AUXILIARY: usize = 20;
+
+fn auxiliary(facts: &Facts, path: u64, platform: u64, random: u64) -> [(u32, u64); AUXILIARY] {
     let [user, effective_user, group, effective_group] = facts.identities.map(u64::from);
     let secure = user != effective_user || group != effective_group;
-    let entries = [
+    [
         (auxvec::AT_HWCAP, facts.hardware),
         (auxvec::AT_PAGESZ, PAGE),
         (auxvec::AT_CLKTCK, 100),
@@ -153,6 +186,5 @@ fn push_auxiliary(words: &mut Vec<u64>, facts: &Facts, path: u64, platform: u64,
         (auxvec::AT_PLATFORM, platform),
         (auxvec::AT_MINSIGSTKSZ, facts.signal_stack),
         (auxvec::AT_NULL, 0),
-    ];
-    words.extend(entries.iter().flat_map(|&(kind, value)| [u64::from(kind), value]));
+    ]
 }

@@ -77,9 +77,12 @@ pub(super) fn load(request: Request<'_>) -> Result<Loaded, Errno> {
         signal_stack: signal::frame_size(),
         random: random_bytes(),
     };
-    let stack = InitialStack::build(USER_END, request.path, request.arguments, &facts);
+    let stack = InitialStack::plan(USER_END, request.path, request.arguments);
     request.limits.enforce_in(&space);
     map_stack(&space, image, &stack, request.limits.get(Resource::STACK).soft)?;
+    stack.write(request.path, request.arguments, &facts, &mut |address, bytes| {
+        space.write_user(address, bytes).map_err(|_| Errno::E2BIG)
+    })?;
     Ok(Loaded { space, entry, stack })
 }
 
@@ -193,5 +196,5 @@ fn map_stack(space: &AddressSpace, image: &Image, stack: &InitialStack, limit: u
         object: None,
         populate: false,
     })?;
-    space.write_user(stack.pointer, &stack.bytes).map_err(|_| Errno::E2BIG)
+    Ok(())
 }

@@ -10,6 +10,7 @@ use super::family::{FAMILY, Member, REAPER};
 use super::initial_stack::Arguments;
 use super::limits::Limits;
 use super::signal::{Actions, AlternateStack, SignalSet};
+use super::strings::Strings;
 use super::thread::Template;
 use super::thread_group::Inherited;
 use super::{ExitStatus, Process, Thread};
@@ -47,7 +48,7 @@ fn start(context: Arc<Context>, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Resul
     let environment = strings(&context, orders::ENVIRONMENT);
     let program = files::open_executable(&context, &Caller::root(), &path)?;
     let find = |path: &[u8]| files::open_executable(&context, &Caller::root(), path);
-    let arguments = Arguments { arguments, environment };
+    let arguments = Arguments { arguments: list(&arguments)?, environment: list(&environment)? };
     let limits = Limits::new();
     let credentials = Credentials::root();
     let prepared = execute::prepare(&credentials, &limits, program, &path, arguments, &find)?;
@@ -72,6 +73,14 @@ fn start(context: Arc<Context>, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Resul
     report::program_starts();
     task.start();
     Ok(())
+}
+
+fn list(strings: &[Vec<u8>]) -> Result<Strings, Errno> {
+    let mut list = Strings::default();
+    for string in strings {
+        list.push(string)?;
+    }
+    Ok(list)
 }
 
 fn first_thread(context: &Arc<Context>) -> Template {

@@ -33,6 +33,7 @@ pub(crate) mod robust_list;
 mod script;
 pub(crate) mod signal;
 mod status;
+mod strings;
 mod thread;
 mod thread_group;
 mod timers;
@@ -57,6 +58,7 @@ pub(crate) use initial_stack::{Arguments, ROOM_MAX as ARGUMENT_ROOM_MAX, STRING_
 use main_program::main_program_ended;
 pub(crate) use main_program::start_init;
 pub(crate) use status::{ExitStatus, Usage};
+pub(crate) use strings::Strings;
 pub(crate) use thread::{DEFAULT_TIMER_SLACK, FaultRecord, NAME_SIZE, Thread};
 pub(crate) use thread_group::Process;
 pub(crate) use timers::{Interval, PosixTimer};

@@ -7,20 +7,17 @@ use crate::files::{self, Entry};
 use crate::memory::user;
 use crate::process::signal::{Information, Origin, Signal, code};
 use crate::process::{
-    self, CloneFlags, CloneRequest, Event, ExitStatus, NANOSECONDS_PER_TICK, Report, STRING_MAX, Thread,
-    USER_END, WaitOptions, Which, current, relations,
+    self, CloneFlags, CloneRequest, Event, ExitStatus, NANOSECONDS_PER_TICK, Report, STRING_MAX, Strings,
+    Thread, USER_END, WaitOptions, Which, current, relations,
 };
 use crate::task;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Longest path, with its NUL.
 const PATH_MAX: usize = 4096;
-/// Most strings that `execve` reads before it gives up; the limit on bytes comes first in practice.
-const STRINGS_MAX: usize = 1 << 20;
 /// Low byte of `clone`'s flags: the signal at the end.
 const SIGNAL_MASK: u64 = 0xff;
 
@@ -169,9 +166,8 @@ fn execute(
 }
 
 /// Reads a list of strings that ends in a null pointer; a null list is empty.
-fn read_strings(mut list: u64) -> Result<Vec<Vec<u8>>, Errno> {
-    let mut strings = Vec::new();
-    let mut bytes = 0;
+fn read_strings(mut list: u64) -> Result<Strings, Errno> {
+    let mut strings = Strings::default();
     if list == 0 {
         return Ok(strings);
     }
@@ -180,12 +176,10 @@ fn read_strings(mut list: u64) -> Result<Vec<Vec<u8>>, Errno> {
         if pointer == 0 {
             return Ok(strings);
         }
-        let string = user::read_string(pointer, STRING_MAX, Errno::E2BIG)?;
-        bytes += string.len() + 1 + 8;
-        if bytes > process::ARGUMENT_ROOM_MAX as usize || strings.len() >= STRINGS_MAX {
+        strings.push(&user::read_string(pointer, STRING_MAX, Errno::E2BIG)?)?;
+        if strings.bytes() + strings.count() as u64 * 8 > process::ARGUMENT_ROOM_MAX {
             return Err(Errno::E2BIG);
         }
-        strings.push(string);
         list = list.checked_add(8).ok_or(Errno::EFAULT)?;
         task::yield_if_needed();
     }
