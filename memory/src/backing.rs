@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 
 use crate::environment::Environment;
 use crate::frame::FrameRef;
+use crate::object::MemoryObject;
 
 /// Why an object could not provide a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,9 @@ pub trait Backing<E: Environment>: Send + Sync {
 
     /// Whether the page is in memory already (for `mincore`).
     fn is_resident(&self, page: u64) -> bool;
+
+    /// Whether its pages are those of this object (which has lost some, and must find who maps them).
+    fn shows(&self, object: &MemoryObject<E>) -> bool;
 
     /// Length in bytes.
     fn size(&self) -> u64;

@@ -49,6 +49,7 @@ mod protect;
 mod range;
 mod remap;
 mod rights;
+mod truncate;
 mod unmap;
 
 pub use access::FutexKey;

@@ -4,8 +4,8 @@
 //! archive, whose bytes lie at odd places and belong to nobody else). Reading such bytes with [`MemoryObject::read_at`]
 //! needs no page at all.
 //!
-//! The pages and the size are under one spinning lock. A frame stays alive while anything refers to it, so a mapping of
-//! a page that [`MemoryObject::truncate`] cut off keeps its frame (it is no longer the object's; see CAVEATS).
+//! The pages and the size are under one spinning lock. A frame stays alive while anything refers to it: a mapping of a
+//! page that [`MemoryObject::truncate`] cut off keeps it until `truncate.rs` has dropped the entry.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -30,6 +30,8 @@ pub struct MemoryObject<E: Environment> {
 
 struct Contents<E: Environment> {
     size: u64,
+    /// A mapping has asked for a page.
+    has_been_mapped: bool,
     /// What pages that are not in `pages` start as; zeroes behind its end.
     original: &'static [u8],
     pages: BTreeMap<u64, FrameRef<E>>,
@@ -53,13 +55,19 @@ impl<E: Environment> MemoryObject<E> {
         original: &'static [u8],
         size: u64,
     ) -> Self {
-        let contents = Contents { size, original, pages: BTreeMap::new() };
+        let contents = Contents { size, has_been_mapped: false, original, pages: BTreeMap::new() };
         Self { environment: environment.clone(), identity, name, contents: Mutex::new(contents) }
     }
 
     /// Length in bytes.
     pub fn size(&self) -> u64 {
         self.contents.lock().size
+    }
+
+    /// Whether a mapping ever had a page of it, so that [`AddressSpace::drop_object_pages`](crate::AddressSpace::drop_object_pages)
+    /// may find something after it was cut.
+    pub fn has_been_mapped(&self) -> bool {
+        self.contents.lock().has_been_mapped
     }
 
     /// How many pages the object holds in memory.
@@ -176,7 +184,12 @@ impl<E: Environment> Backing<E> for MemoryObject<E> {
         if page >= contents.size.div_ceil(PAGE_SIZE) {
             return Err(BackingError::PastEnd);
         }
+        contents.has_been_mapped = true;
         contents.page(&self.environment, page).cloned().map_err(|_| BackingError::OutOfMemory)
+    }
+
+    fn shows(&self, object: &MemoryObject<E>) -> bool {
+        core::ptr::eq(self, object)
     }
 
     fn is_resident(&self, page: u64) -> bool {

@@ -6,7 +6,7 @@
 use super::file::{File, Patience, Positions};
 use super::transfer::{Destination, Source, collect, deliver};
 use super::{Entry, FileSystem, Inode};
-use crate::memory::{Backing, Kernel, MemoryObject};
+use crate::memory::{Backing, Kernel, MemoryObject, forget_pages};
 use crate::process::limits::Resource;
 use crate::process::signal::Signal;
 use crate::sync::Mutex;
@@ -76,6 +76,7 @@ impl FileContent {
         }
         let _writing = self.writing.lock();
         self.object.truncate(size);
+        forget_pages(&self.object, size.div_ceil(PAGE_SIZE));
         Ok(())
     }
 
@@ -202,6 +203,10 @@ impl Mapping {
 impl ::memory::Backing<Kernel> for Mapping {
     fn frame(&self, page: u64) -> Result<FrameRef<Kernel>, BackingError> {
         self.object().ok_or(BackingError::PastEnd)?.frame(page)
+    }
+
+    fn shows(&self, object: &MemoryObject) -> bool {
+        self.object().is_some_and(|mine| core::ptr::eq(mine, object))
     }
 
     fn is_resident(&self, page: u64) -> bool {
