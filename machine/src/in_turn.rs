@@ -7,11 +7,13 @@
 
 #![allow(unsafe_code, reason = "the edge of a simulated machine: its RAM, and the promises of `Platform`")]
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
 use coherence::{Coherence, CpuId, CpuSet, Mode, Platform, Switches, Tag};
+use lock_api::RawMutex;
 use memory::{Access, AddressSpace, Environment, Fault, FrameNumber, Frames, PAGE_SIZE};
 
 /// How many CPUs there are.
@@ -119,7 +121,7 @@ pub struct Machine {
     /// The coherence under test.
     pub coherence: Coherence<TurnPlatform>,
     /// Its physical memory.
-    pub frames: Frames<parking_lot::RawMutex>,
+    pub frames: Frames<TurnLock>,
     loaded: Mutex<Vec<Option<Arc<TurnSpace>>>>,
     ram: *mut u8,
 }
@@ -140,6 +142,39 @@ impl Drop for Machine {
     }
 }
 
+std::thread_local! {
+    /// Spinning locks that are held.
+    static HELD: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A spinning lock of this machine: it is never waited for, but it is counted.
+#[allow(missing_debug_implementations, reason = "the lock inside has none")]
+pub struct TurnLock(parking_lot::RawMutex);
+
+// SAFETY: all calls go through to a lock that keeps the trait's promises.
+unsafe impl RawMutex for TurnLock {
+    #[expect(clippy::declare_interior_mutable_const, reason = "the trait builds each lock from this value")]
+    const INIT: Self = Self(parking_lot::RawMutex::INIT);
+    type GuardMarker = lock_api::GuardNoSend;
+
+    fn lock(&self) {
+        self.0.lock();
+        HELD.set(HELD.get() + 1);
+    }
+
+    fn try_lock(&self) -> bool {
+        let locked = self.0.try_lock();
+        HELD.set(HELD.get() + usize::from(locked));
+        locked
+    }
+
+    unsafe fn unlock(&self) {
+        HELD.set(HELD.get() - 1);
+        // SAFETY: the caller holds it.
+        unsafe { self.0.unlock() }
+    }
+}
+
 /// The machine as `memory` sees it, and its controls.
 #[derive(Clone)]
 pub struct TurnEnvironment(pub Arc<Machine>);
@@ -147,13 +182,13 @@ pub struct TurnEnvironment(pub Arc<Machine>);
 impl Environment for TurnEnvironment {
     type Platform = TurnPlatform;
     type AreaLock = parking_lot::RawRwLock;
-    type TableLock = parking_lot::RawMutex;
+    type TableLock = TurnLock;
 
     fn coherence(&self) -> &Coherence<TurnPlatform> {
         &self.0.coherence
     }
 
-    fn frames(&self) -> &Frames<parking_lot::RawMutex> {
+    fn frames(&self) -> &Frames<TurnLock> {
         &self.0.frames
     }
 
@@ -164,6 +199,10 @@ impl Environment for TurnEnvironment {
 
     fn current_cpu(&self) -> CpuId {
         self.0.coherence.platform().current_cpu()
+    }
+
+    fn yield_if_needed(&self) {
+        assert_eq!(HELD.get(), 0, "others were let run with a spinning lock held: who runs may wait for it for ever");
     }
 }
 

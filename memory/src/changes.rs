@@ -17,6 +17,8 @@ pub(crate) struct Changes<'a, E: Environment> {
     environment: &'a E,
     /// `None` only after `finish` took it.
     gather: Option<Gather<'a, E::Platform, FrameList>>,
+    /// A table lock is held to the end: nobody may be let run meanwhile, since the lock spins.
+    under_lock: bool,
 }
 
 impl<'a, E: Environment> Changes<'a, E> {
@@ -24,7 +26,7 @@ impl<'a, E: Environment> Changes<'a, E> {
     /// an entry that this operation emptied knows of it (the nested rule of `coherence::gather`).
     pub(crate) fn new(environment: &'a E, space: &'a Space, cause: Cause) -> Self {
         let gather = environment.coherence().gather(space, cause, FrameList::default());
-        Self { environment, gather: Some(gather) }
+        Self { environment, gather: Some(gather), under_lock: false }
     }
 
     /// Begins an operation all of whose changes are made and flushed under one table lock, which is held already and until it is
@@ -32,7 +34,7 @@ impl<'a, E: Environment> Changes<'a, E> {
     /// table, or under the exclusive area lock.
     pub(crate) fn under_lock(environment: &'a E, space: &'a Space, cause: Cause) -> Self {
         let gather = environment.coherence().gather_under_lock(space, cause, FrameList::default());
-        Self { environment, gather: Some(gather) }
+        Self { environment, gather: Some(gather), under_lock: true }
     }
 
     /// Takes note that the page at `address` had `old` (as an atomic exchange returned it) and now has `new`.
@@ -74,7 +76,12 @@ impl<'a, E: Environment> Changes<'a, E> {
 
     fn conclude(&mut self) {
         if let Some(gather) = self.gather.take() {
-            gather.finish().into_inner().release(self.environment);
+            let frames = gather.finish().into_inner();
+            if self.under_lock {
+                frames.release(self.environment);
+            } else {
+                frames.release_yielding(self.environment);
+            }
         }
     }
 }

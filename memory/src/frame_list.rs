@@ -60,9 +60,19 @@ impl FrameList {
         Ok(())
     }
 
-    /// Releases every frame, and the list's own.
-    pub(crate) fn release<E: Environment>(mut self, environment: &E) {
-        let (frames, cpu) = (environment.frames(), environment.current_cpu());
+    /// Releases every frame, and the list's own, without letting others run: the caller may hold a table lock.
+    pub(crate) fn release<E: Environment>(self, environment: &E) {
+        self.release_in_steps(environment, || {});
+    }
+
+    /// As [`FrameList::release`], for a caller that holds no spinning lock: others may run between two chunks.
+    pub(crate) fn release_yielding<E: Environment>(self, environment: &E) {
+        self.release_in_steps(environment, || environment.yield_if_needed());
+    }
+
+    fn release_in_steps<E: Environment>(mut self, environment: &E, between: impl Fn()) {
+        let frames = environment.frames();
+        let mut cpu = environment.current_cpu();
         for &frame in &self.in_place[..self.in_place_count] {
             frames.release(cpu, frame);
         }
@@ -75,7 +85,8 @@ impl FrameList {
             self.chunk = words[0].load(Relaxed).checked_sub(1).map(|older| FrameNumber(older as u32));
             self.chunk_count = PER_CHUNK;
             frames.release(cpu, chunk);
-            environment.yield_if_needed();
+            between();
+            cpu = environment.current_cpu();
         }
         self.chunk_count = PER_CHUNK;
     }

@@ -120,6 +120,19 @@ fn dontneed_and_free_drop_pages_in_one_round() {
     environment.leave_everywhere();
 }
 
+/// More pages than fit into a list in place, dropped under one table's lock: giving them back must not let others run (the
+/// machine's `yield_if_needed` checks that), for they may spin on that lock.
+#[test]
+fn dontneed_of_many_pages_gives_them_back_without_letting_others_run() {
+    let (environment, space) = busy_space(Switches::ALL);
+    let range = map(&space, BASE, 200);
+    touch_everywhere(&environment, &space, range);
+    let before = environment.0.frames.statistics().free;
+    assert_eq!(environment.interrupts_of(|| space.advise(range, Advice::DontNeed).unwrap()), OTHERS);
+    assert_eq!(environment.0.frames.statistics().free, before + 200);
+    environment.leave_everywhere();
+}
+
 #[test]
 fn promotion_interrupts_nobody_and_demotion_everybody() {
     let (environment, space) = busy_space(Switches::ALL);
