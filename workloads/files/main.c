@@ -787,6 +787,8 @@ static void devices(void) {
     while (maps && fgets(path, sizeof path, maps)) stack += strstr(path, "[stack]") != NULL;
     HOLDS(stack == 1);
     if (maps) fclose(maps);
+    FAILS(ETXTBSY, open("/proc/self/exe", O_WRONLY));
+    FAILS(ETXTBSY, truncate("/proc/self/exe", 0));
     FAILS(ENOENT, open("/proc/self/nothing", O_RDONLY));
     FAILS(ENOENT, open("/proc/999999", O_RDONLY));
     HOLDS(open("/proc/new", O_CREAT | O_RDWR, 0644) == -1);

@@ -5,6 +5,7 @@
 
 use super::file::{File, Patience, Positions};
 use super::transfer::{Destination, Source, collect, deliver};
+use super::running::Uses;
 use super::{Entry, FileSystem, Inode};
 use crate::memory::{Backing, Kernel, MemoryObject, forget_pages};
 use crate::process::limits::Resource;
@@ -22,6 +23,7 @@ pub(crate) struct FileContent {
     object: MemoryObject,
     /// Held over each write and change of size, so that an appending write finds the end where it puts it.
     writing: Mutex<()>,
+    uses: Uses,
 }
 
 impl FileContent {
@@ -33,7 +35,12 @@ impl FileContent {
     pub(crate) fn from_bytes(bytes: &'static [u8]) -> Self {
         // The object's own identity and name are never shown: mappings go through `Mapping`.
         let object = MemoryObject::from_bytes(&Kernel, Identity { device: 0, inode: 0 }, String::new(), bytes);
-        Self { object, writing: Mutex::new(()) }
+        Self { object, writing: Mutex::new(()), uses: Uses::new() }
+    }
+
+    /// Who writes it or runs from it.
+    pub(crate) fn uses(&self) -> &Uses {
+        &self.uses
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -63,6 +70,7 @@ impl FileContent {
         let room = limit - start;
         let count = collect(from, |done, bytes| {
             let fitting = (bytes.len() as u64).min(room - done) as usize;
+            check_memory()?;
             self.object.write_at(start + done, &bytes[..fitting]).map_err(|_| Errno::ENOSPC)
         })?;
         *position = start + count as u64;
@@ -134,14 +142,25 @@ impl FileContent {
     }
 }
 
+/// ENOSPC once only the last eighth of memory is free: files do not go away by themselves, and programs need memory too.
+fn check_memory() -> Result<(), Errno> {
+    let usage = crate::memory::usage();
+    if usage.free_pages < usage.total_pages / 8 { Err(Errno::ENOSPC) } else { Ok(()) }
+}
+
 /// An opened regular file.
 pub(crate) struct RegularFile {
     entry: Arc<Entry>,
+    writes: bool,
 }
 
 impl RegularFile {
-    pub(crate) fn new(entry: Arc<Entry>) -> Self {
-        Self { entry }
+    /// ETXTBSY if it is to be written and a program runs from it.
+    pub(crate) fn new(entry: Arc<Entry>, writes: bool) -> Result<Self, Errno> {
+        if writes {
+            entry.inode().regular()?.uses.add_writer()?;
+        }
+        Ok(Self { entry, writes })
     }
 
     fn content(&self) -> Result<&FileContent, Errno> {
@@ -180,6 +199,16 @@ impl File for RegularFile {
 
     fn backing(&self) -> Result<Arc<Backing>, Errno> {
         Mapping::of(&self.entry)
+    }
+}
+
+impl Drop for RegularFile {
+    fn drop(&mut self) {
+        if self.writes
+            && let Ok(content) = self.content()
+        {
+            content.uses.remove_writer();
+        }
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) mod poll;
 mod populate;
 mod procfs;
 mod readiness;
+mod running;
 mod socket;
 mod sysfs;
 mod table;
@@ -62,6 +63,7 @@ pub(crate) use open::{anonymous, check_executable, find, open, open_entry, open_
 pub(crate) use pipe::Pipe;
 pub(crate) use populate::{initial_table, initialize, root};
 pub(crate) use readiness::{Observers, Readiness};
+pub(crate) use running::Running;
 pub(crate) use socket::Socket;
 pub(crate) use table::FileTable;
 pub(crate) use timer_file::{Setting as TimerSetting, TimerFile};

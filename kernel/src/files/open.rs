@@ -96,7 +96,10 @@ fn wanted_access(flags: u32) -> Access {
 fn open_content(entry: &Arc<Entry>, flags: u32) -> Result<Box<dyn File>, Errno> {
     let inode = entry.inode();
     match inode.content() {
-        Content::Regular(_) => Ok(Box::new(RegularFile::new(entry.clone()))),
+        Content::Regular(_) => {
+            let writes = wanted_access(flags).0 & Access::WRITE.0 != 0;
+            Ok(Box::new(RegularFile::new(entry.clone(), writes)?))
+        }
         Content::Directory(_) => Ok(Box::new(OpenDirectory)),
         Content::Generated(_) => Ok(Box::new(GeneratedFile::new(inode.clone()))),
         Content::Device(device) => device.open(),

@@ -16,7 +16,7 @@ use super::strings::Strings;
 use super::user_space::{Program, UserSpace};
 use super::{Process, Thread, current, exit};
 use crate::arch::{FpuState, TrapFrame};
-use crate::files::{self, Caller, Entry};
+use crate::files::{self, Caller, Entry, Running};
 use crate::syscall::Errno;
 use crate::task;
 use alloc::sync::Arc;
@@ -149,7 +149,7 @@ fn load(
     let shown = program.shown_path(files::root());
     let name = shown.rsplit(|&byte| byte == b'/').next().unwrap_or(&shown).to_vec();
     let facts = Program {
-        file: Some(program.clone()),
+        file: Some(Running::new(program)?),
         arguments: stack.arguments.clone(),
         environment: stack.environment.clone(),
         stack_start: stack.pointer,

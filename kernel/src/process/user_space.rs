@@ -5,7 +5,7 @@
 //! threads' processes, and for a moment those who look at it from outside. When the last lets go, the
 //! mappings and their frames are given back; the tables follow once no CPU has them loaded.
 
-use crate::files::Entry;
+use crate::files::Running;
 use crate::memory::AddressSpace;
 use crate::sync::SpinLock;
 use alloc::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct UserSpace {
 #[derive(Clone, Default)]
 pub(crate) struct Program {
     /// The executable itself, for `/proc/PID/exe`.
-    pub(crate) file: Option<Arc<Entry>>,
+    pub(crate) file: Option<Arc<Running>>,
     /// Where the argument strings are.
     pub(crate) arguments: Range<u64>,
     /// Where the environment strings are.

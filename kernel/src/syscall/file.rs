@@ -128,6 +128,7 @@ pub(crate) fn truncate(&[path, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let entry = entry_at(CURRENT, path, 0)?;
     entry.inode().regular()?;
     entry.inode().check(&caller(), Access::WRITE)?;
+    entry.inode().regular()?.uses().check_idle()?;
     set_size(entry.inode(), size)
 }
 

@@ -204,7 +204,7 @@ impl Jump for Link {
             Which::Root => Ok(context()?.root()),
             Which::Program => {
                 let memory = self.subject.process()?.memory().ok_or(Errno::ENOENT)?;
-                memory.program().file.ok_or(Errno::ENOENT)
+                Ok(memory.program().file.ok_or(Errno::ENOENT)?.entry().clone())
             }
         }
     }
