@@ -20,7 +20,7 @@ pub(crate) use interrupt_lock::{InterruptLock, RawInterruptLock};
 pub(crate) use mutex::Mutex;
 pub(crate) use once::Once;
 pub(crate) use rw_lock::RawRwLock;
-pub(crate) use spin_lock::{RawSpinLock, SpinLock, SpinLockGuard};
+pub(crate) use spin_lock::{RawSpinLock, SpinLock, SpinLockGuard, assert_none_held};
 pub(crate) use wait_queue::{WaitQueue, Wake};
 
 /// One turn of a waiting loop.

@@ -24,7 +24,7 @@ use crate::arch::registers::{disable_interrupts, enable_interrupts, enable_inter
 use crate::arch::switch::switch_stack;
 use crate::cpu::{self, Aligned, CpuSet, MAX_CPUS, PerCpu};
 use crate::interrupt::{send_reschedule, timer};
-use crate::sync::InterruptLock;
+use crate::sync::{InterruptLock, assert_none_held};
 use crate::time;
 
 /// How long a fair task runs before another has its turn, in nanoseconds.
@@ -197,6 +197,7 @@ enum Leaving {
 
 /// Chooses the next task and changes to it. Interrupts are off, before and after. Returns whether another task ran.
 fn schedule_with(leaving: Leaving) -> bool {
+    assert_none_held();
     let lock = SCHEDULES.here();
     // SAFETY (of the raw use of the lock): released in `arrived`, or below when no change happens.
     unsafe { lock.raw() }.lock();
