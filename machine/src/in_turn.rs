@@ -153,7 +153,6 @@ pub struct TurnLock(parking_lot::RawMutex);
 
 // SAFETY: all calls go through to a lock that keeps the trait's promises.
 unsafe impl RawMutex for TurnLock {
-    #[expect(clippy::declare_interior_mutable_const, reason = "the trait builds each lock from this value")]
     const INIT: Self = Self(parking_lot::RawMutex::INIT);
     type GuardMarker = lock_api::GuardNoSend;
 
@@ -202,7 +201,11 @@ impl Environment for TurnEnvironment {
     }
 
     fn yield_if_needed(&self) {
-        assert_eq!(HELD.get(), 0, "others were let run with a spinning lock held: who runs may wait for it for ever");
+        assert_eq!(
+            HELD.get(),
+            0,
+            "others were let run with a spinning lock held: who runs may wait for it for ever"
+        );
     }
 }
 
