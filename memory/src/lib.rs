@@ -66,5 +66,5 @@ pub use limits::Limit;
 pub use map::{MapRequest, Place};
 pub use object::MemoryObject;
 pub use range::{PAGE_SIZE, PageRange, RangeError, USER_END, is_aligned, round_down, round_up};
-pub use remap::RemapRequest;
+pub use remap::{MoveTo, RemapRequest};
 pub use rights::{Access, Rights};

@@ -30,10 +30,19 @@ pub struct RemapRequest {
     pub new_length: u64,
     /// It may move if it must (`MREMAP_MAYMOVE`).
     pub may_move: bool,
-    /// It must move here, in place of whatever is there (`MREMAP_FIXED`).
-    pub fixed: Option<u64>,
+    /// Where it moves to, if it moves.
+    pub to: MoveTo,
     /// Move the pages, but leave the old mapping in place, empty (`MREMAP_DONTUNMAP`).
     pub keep_source: bool,
+}
+
+/// Where a mapping moves to.
+#[derive(Clone, Copy, Debug)]
+pub enum MoveTo {
+    /// Anywhere; where only a move will do (`MREMAP_DONTUNMAP`), preferably here. 0 is no preference.
+    Hint(u64),
+    /// It must move here, in place of whatever is there (`MREMAP_FIXED`).
+    Fixed(u64),
 }
 
 impl<E: Environment> AddressSpace<E> {
@@ -49,7 +58,7 @@ impl<E: Environment> AddressSpace<E> {
         if layout.areas.find(address).is_none() {
             return Err(Error::NotMapped);
         }
-        if request.fixed.is_some() || request.keep_source {
+        if matches!(request.to, MoveTo::Fixed(_)) || request.keep_source {
             return self.remap_elsewhere(&mut layout, request);
         }
         if new_length <= old_length {
@@ -70,14 +79,18 @@ impl<E: Environment> AddressSpace<E> {
     }
 
     fn remap_elsewhere(&self, layout: &mut Layout<E>, mut request: RemapRequest) -> Result<u64, Error> {
-        let place = match request.fixed {
-            None => Place::Anywhere { hint: 0 },
-            Some(address) => {
+        let (MoveTo::Fixed(address) | MoveTo::Hint(address)) = request.to;
+        // Linux checks a hint as strictly as a demand.
+        let is_sane = is_aligned(address) && request.new_length <= USER_END - address.min(USER_END);
+        let source_end = request.address + request.old_length;
+        let overlaps = address < source_end && request.address < address.saturating_add(request.new_length);
+        if !is_sane || overlaps {
+            return Err(Error::Invalid);
+        }
+        let place = match request.to {
+            MoveTo::Hint(hint) => Place::Anywhere { hint },
+            MoveTo::Fixed(address) => {
                 let target = PageRange::new(address, request.new_length).map_err(|_| Error::Invalid)?;
-                let source = PageRange::new(request.address, request.old_length.max(1));
-                if source.is_ok_and(|source| source.overlaps(&target)) {
-                    return Err(Error::Invalid);
-                }
                 layout.areas.check_count(2)?;
                 self.remove(layout, target, Cause::Mremap);
                 Place::Fixed(address)
@@ -187,7 +200,8 @@ fn checked(mut request: RemapRequest) -> Result<RemapRequest, Error> {
         return Err(Error::Invalid);
     }
     if request.new_length > USER_END {
-        return Err(if request.fixed.is_some() { Error::Invalid } else { Error::OutOfMemory });
+        let is_fixed = matches!(request.to, MoveTo::Fixed(_));
+        return Err(if is_fixed { Error::Invalid } else { Error::OutOfMemory });
     }
     Ok(request)
 }

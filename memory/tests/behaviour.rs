@@ -5,8 +5,8 @@ use std::sync::Arc;
 use coherence::{Cause, Row, Switches};
 use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
 use memory::{
-    Access, Advice, AreaFlags, BackingRef, Error, Fault, Identity, MapRequest, MemoryObject, PAGE_SIZE,
-    PageRange, Place, RemapRequest, Rights,
+    Access, Advice, AreaFlags, BackingRef, Error, Fault, Identity, MapRequest, MemoryObject, MoveTo,
+    PAGE_SIZE, PageRange, Place, RemapRequest, Rights,
 };
 
 const READ_WRITE: Rights = Rights::READ.union(Rights::WRITE);
@@ -198,7 +198,7 @@ fn mremap_moves_pages_in_one_round_per_table_and_the_old_place_is_gone() {
         old_length: range.length(),
         new_length: range.length(),
         may_move: true,
-        fixed: Some(to),
+        to: MoveTo::Fixed(to),
         keep_source: false,
     };
     assert_eq!(environment.interrupts_of(|| assert_eq!(space.remap(request), Ok(to))), OTHERS);
@@ -221,7 +221,7 @@ fn mremap_can_keep_the_source_and_grow_and_shrink() {
         old_length: range.length(),
         new_length: range.length(),
         may_move: true,
-        fixed: None,
+        to: MoveTo::Hint(0),
         keep_source: true,
     };
     let moved = space.remap(request).unwrap();

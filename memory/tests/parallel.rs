@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use machine::threads::{CPUS, ThreadEnvironment, ThreadSpace};
 use memory::{
-    Access, Advice, AreaFlags, Fault, MapRequest, PAGE_SIZE, PageRange, Place, RemapRequest, Rights,
+    Access, Advice, AreaFlags, Fault, MapRequest, MoveTo, PAGE_SIZE, PageRange, Place, RemapRequest, Rights,
 };
 
 const PAGES: usize = 24;
@@ -72,7 +72,7 @@ impl World {
             old_length: PAGE_SIZE,
             new_length: PAGE_SIZE,
             may_move: true,
-            fixed: Some(to),
+            to: MoveTo::Fixed(to),
             keep_source: false,
         };
         assert_eq!(self.space.remap(request), Ok(to));

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use coherence::{Cause, Switches};
 use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
 use memory::{
-    Access, Advice, AreaFlags, Fault, Identity, MapRequest, MemoryObject, PAGE_SIZE, PageRange, Place,
-    RemapRequest, Rights,
+    Access, Advice, AreaFlags, Fault, Identity, MapRequest, MemoryObject, MoveTo, PAGE_SIZE, PageRange,
+    Place, RemapRequest, Rights,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -257,7 +257,7 @@ impl World {
             old_length: from.count * PAGE_SIZE,
             new_length: to.count * PAGE_SIZE,
             may_move: true,
-            fixed: Some(address(to.first)),
+            to: MoveTo::Fixed(address(to.first)),
             keep_source,
         };
         if !fits {

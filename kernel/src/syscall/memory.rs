@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 
 use ::memory::{
-    Advice, AreaFlags, PAGE_SIZE, PageRange, Place, RangeError, RemapRequest, Rights, is_aligned, round_down,
+    Advice, AreaFlags, PAGE_SIZE, PageRange, Place, RangeError, MoveTo, RemapRequest, Rights, is_aligned, round_down,
     round_up,
 };
 use linux_raw_sys::general as abi;
@@ -174,8 +174,8 @@ pub(super) fn mremap(arguments: &Arguments) -> Result<usize, Errno> {
     {
         return Err(Errno::EINVAL);
     }
-    let fixed = is_fixed.then_some(new_address);
-    let request = RemapRequest { address, old_length, new_length, may_move, fixed, keep_source };
+    let to = if is_fixed { MoveTo::Fixed(new_address) } else { MoveTo::Hint(new_address) };
+    let request = RemapRequest { address, old_length, new_length, may_move, to, keep_source };
     Ok(space()?.remap(request)? as usize)
 }
 

@@ -1,0 +1,319 @@
+/* The memory calls, as Linux answers them: each wrong argument with its errno, in Linux's order when several are wrong, and each
+ * call with what it must do to memory. Passes on Linux as it does here.
+ */
+#define _GNU_SOURCE
+#include "../include/workload.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define PAGE 4096UL
+#define READ_WRITE (PROT_READ | PROT_WRITE)
+#define FILE_NAME "/tmp/memory-calls"
+
+static char *area; /* 16 pages of anonymous memory */
+static void *const nowhere = (void *)0x100000;
+static void *const kernel_side = (void *)(1UL << 47);
+static unsigned char resident[64];
+
+static void *anonymous(void *address, size_t length, int protection, int flags)
+{
+	return mmap(address, length, protection, flags | MAP_ANONYMOUS, -1, 0);
+}
+
+static void expect(int wanted, int succeeded, const char *call)
+{
+	int got = succeeded ? 0 : errno;
+	if (got != wanted)
+		fail("%s: %s, not %s", call, got ? strerror(got) : "success", wanted ? strerror(wanted) : "success");
+}
+
+#define EXPECT(wanted, call) expect(wanted, (long)(call) != -1, #call)
+
+static void check_mmap(void)
+{
+	EXPECT(EINVAL, anonymous(0, 0, READ_WRITE, MAP_PRIVATE));
+	EXPECT(ENOMEM, anonymous(0, ~0UL, READ_WRITE, MAP_PRIVATE));
+	EXPECT(ENOMEM, anonymous(0, 1UL << 47, READ_WRITE, MAP_PRIVATE));
+	EXPECT(EINVAL, anonymous((void *)1, PAGE, READ_WRITE, MAP_PRIVATE | MAP_FIXED));
+	EXPECT(ENOMEM, anonymous(kernel_side, PAGE, READ_WRITE, MAP_PRIVATE | MAP_FIXED));
+	EXPECT(ENOMEM, anonymous((char *)kernel_side - PAGE, PAGE, READ_WRITE, MAP_PRIVATE | MAP_FIXED));
+	EXPECT(EEXIST, anonymous(area, PAGE, READ_WRITE, MAP_PRIVATE | MAP_FIXED_NOREPLACE));
+	EXPECT(EINVAL, anonymous(0, PAGE, READ_WRITE, 0));
+	EXPECT(EINVAL, anonymous(0, PAGE, READ_WRITE, MAP_SHARED_VALIDATE));
+	EXPECT(EINVAL, anonymous(0, PAGE, READ_WRITE, MAP_SHARED | MAP_GROWSDOWN));
+	EXPECT(0, anonymous(0, PAGE, 0x7ffffff0, MAP_PRIVATE));
+	EXPECT(EBADF, mmap(0, PAGE, READ_WRITE, MAP_PRIVATE, -1, 0));
+	EXPECT(EBADF, mmap(0, PAGE, READ_WRITE, MAP_PRIVATE, 99, 0));
+	EXPECT(EINVAL, mmap(0, PAGE, READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 1));
+	EXPECT(EBADF, mmap(0, 0, READ_WRITE, MAP_PRIVATE, -1, 0));
+	EXPECT(0, mmap(0, PAGE, READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, -(off_t)PAGE));
+	EXPECT(EBADF, mmap(0, PAGE, READ_WRITE, MAP_SHARED_VALIDATE, 99, 0));
+}
+
+static void check_munmap(void)
+{
+	EXPECT(EINVAL, munmap(area + 1, PAGE));
+	EXPECT(EINVAL, munmap(area, 0));
+	EXPECT(EINVAL, munmap(kernel_side, PAGE));
+	EXPECT(0, munmap(nowhere, PAGE));
+	EXPECT(EINVAL, munmap(area, ~0UL));
+	EXPECT(EINVAL, munmap(area, 1UL << 47));
+}
+
+static void check_mprotect(void)
+{
+	EXPECT(EINVAL, mprotect(area + 1, PAGE, READ_WRITE));
+	EXPECT(0, mprotect(area, 0, READ_WRITE));
+	EXPECT(0, mprotect(area, 0, 0xff00));
+	EXPECT(EINVAL, mprotect(area, PAGE, 0xff00));
+	EXPECT(ENOMEM, mprotect(nowhere, PAGE, READ_WRITE));
+	EXPECT(ENOMEM, mprotect(area, ~0UL, READ_WRITE));
+	EXPECT(ENOMEM, mprotect(area, -PAGE, READ_WRITE));
+	EXPECT(EINVAL, mprotect(area, PAGE, PROT_GROWSDOWN | PROT_READ));
+	EXPECT(EINVAL, mprotect(area, PAGE, PROT_GROWSUP | PROT_READ));
+	EXPECT(EINVAL, mprotect(area, PAGE, PROT_GROWSUP | PROT_GROWSDOWN));
+	EXPECT(0, mprotect(area, PAGE, PROT_READ | 8));
+	EXPECT(0, mprotect(area, PAGE, READ_WRITE));
+	EXPECT(ENOMEM, mprotect(kernel_side, PAGE, READ_WRITE));
+}
+
+static void check_mremap(void)
+{
+	EXPECT(EINVAL, mremap(area + 1, PAGE, PAGE, 0));
+	EXPECT(EINVAL, mremap(area, PAGE, 0, 0));
+	EXPECT(EINVAL, mremap(area, PAGE, PAGE, 8));
+	EXPECT(EINVAL, mremap(area, PAGE, PAGE, MREMAP_FIXED));
+	EXPECT(EINVAL, mremap(area, PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP));
+	EXPECT(EFAULT, mremap(nowhere, PAGE, PAGE, 0));
+	EXPECT(EFAULT, mremap(nowhere, PAGE, 2 * PAGE, MREMAP_MAYMOVE));
+	EXPECT(EINVAL, mremap(area, 0, PAGE, MREMAP_MAYMOVE));
+	EXPECT(EFAULT, mremap(area, 17 * PAGE, 18 * PAGE, MREMAP_MAYMOVE));
+	EXPECT(EINVAL, mremap(area, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, area));
+	EXPECT(EINVAL, mremap(area, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, area + 1));
+	EXPECT(EINVAL, mremap(area, 2 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, area + PAGE));
+	EXPECT(EINVAL, mremap(area, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, kernel_side));
+	EXPECT(ENOMEM, mremap(area, PAGE, 2 * PAGE, 0));
+	EXPECT(EINVAL, mremap(area, PAGE, ~0UL, MREMAP_MAYMOVE));
+	EXPECT(ENOMEM, mremap(area, PAGE, 1UL << 46, MREMAP_MAYMOVE));
+	EXPECT(EINVAL, mremap(area, -PAGE, PAGE, MREMAP_MAYMOVE));
+	EXPECT(0, mremap(area, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0));
+	EXPECT(EINVAL, mremap(area, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 1));
+}
+
+static void check_madvise(void)
+{
+	EXPECT(EINVAL, madvise(area + 1, PAGE, MADV_DONTNEED));
+	EXPECT(0, madvise(area, 0, MADV_DONTNEED));
+	EXPECT(EINVAL, madvise(area, 0, 77));
+	EXPECT(EINVAL, madvise(area + 1, 0, MADV_DONTNEED));
+	EXPECT(ENOMEM, madvise(nowhere, PAGE, MADV_DONTNEED));
+	EXPECT(EINVAL, madvise(area, ~0UL, MADV_DONTNEED));
+	EXPECT(EINVAL, madvise(area, -PAGE, MADV_DONTNEED));
+	EXPECT(EINVAL, madvise(area, PAGE, 77));
+	EXPECT(ENOMEM, madvise(nowhere, PAGE, MADV_NORMAL));
+	EXPECT(ENOMEM, madvise(nowhere, PAGE, MADV_POPULATE_READ));
+	EXPECT(ENOMEM, madvise(nowhere, PAGE, MADV_WILLNEED));
+}
+
+static void check_mincore(void)
+{
+	EXPECT(EINVAL, mincore(area + 1, PAGE, resident));
+	EXPECT(0, mincore(area, 0, resident));
+	EXPECT(ENOMEM, mincore(nowhere, PAGE, resident));
+	EXPECT(EFAULT, mincore(area, PAGE, (void *)8));
+	EXPECT(ENOMEM, mincore(area, ~0UL, resident));
+	EXPECT(EFAULT, mincore(area, PAGE, (unsigned char *)kernel_side));
+}
+
+static void check_msync(void)
+{
+	EXPECT(EINVAL, msync(area + 1, PAGE, MS_SYNC));
+	EXPECT(EINVAL, msync(area, PAGE, MS_SYNC | MS_ASYNC));
+	EXPECT(EINVAL, msync(area, PAGE, 64));
+	EXPECT(0, msync(area, PAGE, 0));
+	EXPECT(ENOMEM, msync(nowhere, PAGE, MS_SYNC));
+	EXPECT(0, msync(area, 0, MS_SYNC));
+	EXPECT(0, msync(area, PAGE, MS_INVALIDATE));
+	EXPECT(0, msync(area, ~0UL, MS_SYNC));
+	EXPECT(ENOMEM, msync(area, -PAGE, MS_SYNC));
+}
+
+static void check_mlock(void)
+{
+	EXPECT(0, mlock(area, PAGE));
+	EXPECT(ENOMEM, mlock(nowhere, PAGE));
+	EXPECT(0, mlock(area + 5, 0));
+	EXPECT(0, mlock(area, ~0UL));
+	EXPECT(0, munlock(area, PAGE));
+	EXPECT(ENOMEM, munlock(nowhere, PAGE));
+	EXPECT(EINVAL, syscall(SYS_mlock2, area, PAGE, 2));
+	EXPECT(0, syscall(SYS_mlock2, area, PAGE, 1));
+	EXPECT(0, munlock(area, PAGE));
+	EXPECT(EINVAL, mlockall(0));
+	EXPECT(EINVAL, mlockall(4));
+	EXPECT(EINVAL, mlockall(8));
+	EXPECT(0, munlockall());
+}
+
+/* ---- what accesses find: the signal and its code, or 0 ---- */
+
+static sigjmp_buf back;
+static volatile int signal_seen;
+
+static void on_fault(int number, siginfo_t *information, void *context)
+{
+	(void)context;
+	signal_seen = number * 100 + information->si_code;
+	siglongjmp(back, 1);
+}
+
+#define MAPPING_ERROR (SIGSEGV * 100 + SEGV_MAPERR)
+#define ACCESS_ERROR (SIGSEGV * 100 + SEGV_ACCERR)
+#define BEYOND_END (SIGBUS * 100 + BUS_ADRERR)
+
+static int load(volatile char *address)
+{
+	signal_seen = 0;
+	if (!sigsetjmp(back, 1))
+		(void)*address;
+	return signal_seen;
+}
+
+static int store(volatile char *address)
+{
+	signal_seen = 0;
+	if (!sigsetjmp(back, 1))
+		*address = 77;
+	return signal_seen;
+}
+
+static char *fresh(int pages, int flags)
+{
+	char *memory = anonymous(0, pages * PAGE, READ_WRITE, flags);
+	check(memory != MAP_FAILED);
+	return memory;
+}
+
+static void rights(void)
+{
+	char *memory = fresh(2, MAP_PRIVATE);
+	check(load((char *)16) == MAPPING_ERROR && store((char *)0xffff800000000000) == MAPPING_ERROR);
+	check(mprotect(memory, PAGE, PROT_READ) == 0 && load(memory) == 0 && store(memory) == ACCESS_ERROR);
+	check(mprotect(memory, PAGE, PROT_NONE) == 0 && load(memory) == ACCESS_ERROR);
+	check(mprotect(memory, PAGE, PROT_WRITE) == 0 && load(memory) == 0 && store(memory) == 0);
+	check(mprotect(memory, PAGE, PROT_EXEC) == 0 && load(memory) == 0 && store(memory) == ACCESS_ERROR);
+	check(memory[0] == 77);
+}
+
+static void moves(void)
+{
+	char *memory = fresh(8, MAP_PRIVATE);
+	for (int page = 0; page < 8; page++)
+		memory[page * PAGE] = page + 1;
+	char *grown = mremap(memory, 8 * PAGE, 64 * PAGE, MREMAP_MAYMOVE);
+	check(grown != MAP_FAILED && grown[7 * PAGE] == 8 && grown[63 * PAGE] == 0);
+	check(mremap(grown, 64 * PAGE, 4 * PAGE, 0) == grown && grown[3 * PAGE] == 4 && load(grown + 4 * PAGE) == MAPPING_ERROR);
+	char *moved = mremap(grown, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0);
+	check(moved != MAP_FAILED && moved[3 * PAGE] == 4 && grown[3 * PAGE] == 0);
+	char *shared = fresh(2, MAP_SHARED);
+	shared[PAGE] = 5;
+	char *twin = mremap(shared, 0, 2 * PAGE, MREMAP_MAYMOVE);
+	check(twin != MAP_FAILED && twin[PAGE] == 5);
+	twin[PAGE] = 6;
+	check(shared[PAGE] == 6);
+}
+
+static void children(void)
+{
+	char *wiped = fresh(1, MAP_PRIVATE), *absent = fresh(1, MAP_PRIVATE), *private = fresh(1, MAP_PRIVATE);
+	char *shared = fresh(1, MAP_SHARED);
+	*wiped = *absent = *private = *shared = 1;
+	check(madvise(wiped, PAGE, MADV_WIPEONFORK) == 0 && madvise(absent, PAGE, MADV_DONTFORK) == 0);
+	pid_t child = fork();
+	check(child >= 0);
+	if (child == 0) {
+		int right = *wiped == 0 && load(absent) == MAPPING_ERROR && *private == 1 && *shared == 1;
+		*private = *shared = 2;
+		_exit(!right);
+	}
+	int status;
+	check(waitpid(child, &status, 0) == child && status == 0);
+	check(*wiped == 1 && *absent == 1 && *private == 1 && *shared == 2);
+}
+
+static void files(void)
+{
+	mkdir("/tmp", 0777);
+	int file = open(FILE_NAME, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	check(file >= 0 && ftruncate(file, 4 * PAGE) == 0);
+	char *shared = mmap(0, 5 * PAGE, READ_WRITE, MAP_SHARED, file, 0);
+	char *private = mmap(0, 4 * PAGE, READ_WRITE, MAP_PRIVATE, file, 0);
+	check(shared != MAP_FAILED && private != MAP_FAILED && load(shared + 4 * PAGE) == BEYOND_END);
+	shared[0] = 1, shared[3 * PAGE] = 4, private[3 * PAGE] = 6;
+	char byte;
+	check(pread(file, &byte, 1, 3 * PAGE) == 1 && byte == 4);
+	/* The file grows shorter: its pages go out of the mappings, private copies too, and come back as zeroes. */
+	check(ftruncate(file, PAGE) == 0 && load(shared) == 0);
+	check(load(shared + 3 * PAGE) == BEYOND_END && load(private + 3 * PAGE) == BEYOND_END);
+	check(ftruncate(file, 4 * PAGE) == 0 && shared[3 * PAGE] == 0 && private[3 * PAGE] == 0);
+	shared[3 * PAGE] = 9;
+	check(pread(file, &byte, 1, 3 * PAGE) == 1 && byte == 9 && private[3 * PAGE] == 9);
+	close(file);
+	file = open(FILE_NAME, O_RDONLY);
+	EXPECT(EACCES, mmap(0, PAGE, READ_WRITE, MAP_SHARED, file, 0));
+	EXPECT(0, mmap(0, PAGE, READ_WRITE, MAP_PRIVATE, file, 0));
+	char *read_only = mmap(0, PAGE, PROT_READ, MAP_SHARED, file, 0);
+	EXPECT(EACCES, mprotect(read_only, PAGE, READ_WRITE));
+	close(file);
+	file = open(FILE_NAME, O_WRONLY);
+	EXPECT(EACCES, mmap(0, PAGE, PROT_READ, MAP_PRIVATE, file, 0));
+	close(file);
+	file = open(FILE_NAME, O_PATH);
+	EXPECT(EBADF, mmap(0, PAGE, PROT_READ, MAP_PRIVATE, file, 0));
+	close(file);
+	file = open("/tmp", O_RDONLY);
+	EXPECT(ENODEV, mmap(0, PAGE, PROT_READ, MAP_PRIVATE, file, 0));
+	close(file);
+	unlink(FILE_NAME);
+}
+
+static void residence(void)
+{
+	char *memory = fresh(4, MAP_PRIVATE);
+	memory[PAGE] = 1;
+	check(mincore(memory, 4 * PAGE, resident) == 0 && !(resident[0] & 1) && (resident[1] & 1) && !(resident[2] & 1));
+	check(madvise(memory, 4 * PAGE, MADV_DONTNEED) == 0 && memory[PAGE] == 0);
+	check(madvise(memory, 4 * PAGE, MADV_POPULATE_WRITE) == 0);
+	check(mincore(memory, 4 * PAGE, resident) == 0 && (resident[0] & resident[3] & 1));
+	long end = syscall(SYS_brk, 0);
+	check(syscall(SYS_brk, 1) == end && syscall(SYS_brk, 1L << 46) == end);
+	check(syscall(SYS_brk, end + PAGE) == end + (long)PAGE && syscall(SYS_brk, end) == end);
+}
+
+int main(void)
+{
+	struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	check(sigaction(SIGSEGV, &action, NULL) == 0 && sigaction(SIGBUS, &action, NULL) == 0);
+	area = fresh(16, MAP_PRIVATE);
+	check_mmap();
+	check_munmap();
+	check_mprotect();
+	check_mremap();
+	check_madvise();
+	check_mincore();
+	check_msync();
+	check_mlock();
+	rights();
+	moves();
+	children();
+	files();
+	residence();
+	puts("ok");
+	return 0;
+}
