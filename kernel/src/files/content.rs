@@ -231,7 +231,14 @@ impl Mapping {
 
 impl ::memory::Backing<Kernel> for Mapping {
     fn frame(&self, page: u64) -> Result<FrameRef<Kernel>, BackingError> {
-        self.object().ok_or(BackingError::PastEnd)?.frame(page)
+        let content = self.entry.inode().regular().map_err(|_| BackingError::PastEnd)?;
+        // A page more for a full file system is as if it lay behind the end (SIGBUS), except for what a program needs
+        // to run: killing others for that helps, for files it would not.
+        let grows = !content.object.is_resident(page) && content.uses.check_idle().is_ok();
+        if grows && check_memory().is_err() {
+            return Err(BackingError::PastEnd);
+        }
+        content.object.frame(page)
     }
 
     fn shows(&self, object: &MemoryObject) -> bool {
