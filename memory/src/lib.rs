@@ -14,7 +14,7 @@
 //! * One operation is one gather: at most one round of interrupts, and none where nothing could be cached.
 //! * A number from a program is checked once and is a typed range from then on (`range`).
 //!
-//! `docs/design/0002-memory.md` tells the same at more length.
+//! `docs/design/0007-memory.md` tells the same at more length.
 #![no_std]
 #![deny(unsafe_code)]
 extern crate alloc;
