@@ -17,6 +17,10 @@ use alloc::sync::{Arc, Weak};
 /// Least real time between two expiries of one alarm, so that no program can keep a CPU in the timer
 /// interrupt.
 const SHORTEST_PERIOD: u64 = 50_000;
+/// The same for an alarm whose signal nobody took yet: at first, and as it grows while that goes on. No expiry is
+/// lost by it, as those that were passed over are counted, and taking the signal ends the pause.
+const FIRST_PAUSE: u64 = 1_000_000;
+const LONGEST_PAUSE: u64 = 1_000_000_000;
 
 /// What an alarm goes by.
 #[derive(Clone)]
@@ -79,6 +83,8 @@ struct State {
     /// When it expires next, by its own clock.
     deadline: Option<u64>,
     interval: u64,
+    /// Real time that the next expiry must at least be away.
+    pause: u64,
 }
 
 impl Alarm {
@@ -108,11 +114,27 @@ impl Alarm {
         let Some(timer) = self.shared.timer.lock().clone() else { return Setting::default() };
         timer.cancel();
         let before = self.get();
-        *self.shared.state.lock() = State { deadline, interval };
+        *self.shared.state.lock() = State { deadline, interval, pause: 0 };
         if let Some(deadline) = deadline {
             timer.at(self.shared.earliest(deadline));
         }
         before
+    }
+
+    /// Its signal was taken: expiries that paused for that go on at once. Returns how many the pause passed over.
+    pub(crate) fn taken(&self) -> u64 {
+        let paused = core::mem::take(&mut self.shared.state.lock().pause) != 0;
+        if !paused {
+            return 0;
+        }
+        let _alone = self.setting.lock();
+        let passed_over = self.shared.advance(self.shared.now()).unwrap_or(0);
+        let next = self.shared.state.lock().deadline;
+        let timer = self.shared.timer.lock().clone();
+        if let Some((deadline, timer)) = next.zip(timer) {
+            timer.at(self.shared.earliest(deadline).max(time::now() + SHORTEST_PERIOD));
+        }
+        passed_over
     }
 
     /// How it is set.
@@ -171,13 +193,16 @@ impl Shared {
         Some(missed + 1)
     }
 
-    fn send(&self, expiries: u64) {
-        let Some(process) = self.process.upgrade() else { return };
+    /// Sends the signal. Returns whether it is news: false if the last one was not taken yet, or nobody wants any.
+    fn send(&self, expiries: u64) -> bool {
+        let Some(process) = self.process.upgrade() else { return false };
         match &self.notice {
-            Notice::None => {}
+            Notice::None => false,
             Notice::Signal(signal) => {
+                let waiting = process.signals.lock().pending.set().contains(*signal);
                 // A standard signal always has room.
                 let _ = send_to_process(&process, Information::from_kernel(*signal));
+                !waiting && !process.action(*signal).ignores(*signal)
             }
             Notice::Timer { id, signal, value, thread } => {
                 let origin = Origin::Timer { timer: *id, overrun: (expiries - 1) as i32, value: *value };
@@ -187,7 +212,7 @@ impl Shared {
                     None => expire_timer_signal(&process, None, information),
                     Some(Some(thread)) => expire_timer_signal(&process, Some(&thread), information),
                     // The thread that wanted it is gone.
-                    Some(None) => {}
+                    Some(None) => false,
                 }
             }
         }
@@ -197,11 +222,16 @@ impl Shared {
 impl Expire for Shared {
     fn expire(&self) {
         if let Some(expiries) = self.advance(self.now()) {
-            self.send(expiries);
+            let is_news = self.send(expiries);
+            let mut state = self.state.lock();
+            state.pause = if is_news { 0 } else { (state.pause * 4).clamp(FIRST_PAUSE, LONGEST_PAUSE) };
         }
-        let next = self.state.lock().deadline;
+        let (next, pause) = {
+            let state = self.state.lock();
+            (state.deadline, state.pause)
+        };
         if let Some(deadline) = next {
-            let at = self.earliest(deadline).max(time::now() + SHORTEST_PERIOD);
+            let at = self.earliest(deadline).max(time::now() + pause.max(SHORTEST_PERIOD));
             if let Some(timer) = &*self.timer.lock() {
                 timer.again_from_target(at);
             }

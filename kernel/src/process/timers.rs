@@ -2,7 +2,7 @@
 
 use super::Process;
 use super::alarm::{Alarm, AlarmClock, Notice, Setting};
-use super::signal::Signal;
+use super::signal::{Information, Origin, Signal};
 use crate::sync::SpinLock;
 use crate::syscall::Errno;
 use alloc::collections::BTreeMap;
@@ -124,9 +124,28 @@ impl Timers {
         removed.map(drop).ok_or(Errno::EINVAL)
     }
 
-    /// Notes the overrun of a timer's signal that is being delivered, or 0 when the timer is set anew.
+    /// Notes the overrun of a timer's last signal, or 0 when the timer is set anew.
     pub(crate) fn note_overrun(&self, id: i32, overrun: i32) {
         self.overruns.lock().insert(id, overrun);
+    }
+
+    /// A signal was taken by the program. If it is an alarm's, its overrun count is brought up to date.
+    pub(super) fn taken(&self, information: &mut Information) {
+        if let Origin::Timer { timer: id, overrun, .. } = &mut information.origin {
+            if let Ok(timer) = self.get(*id) {
+                *overrun = overrun.saturating_add(timer.alarm.taken() as i32);
+            }
+            self.note_overrun(*id, *overrun);
+        }
+        let interval = match information.signal {
+            Signal::SIGALRM => Interval::Real,
+            Signal::SIGVTALRM => Interval::Virtual,
+            Signal::SIGPROF => Interval::Profile,
+            _ => return,
+        };
+        if let Some(alarm) = self.interval(interval) {
+            alarm.taken();
+        }
     }
 
     /// Overrun of the timer's last delivered signal.

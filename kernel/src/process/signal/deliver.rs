@@ -2,7 +2,7 @@
 
 use super::super::{ExitStatus, Thread, current, exit};
 use super::action::{Action, ActionFlags, Disposition};
-use super::information::{Information, Origin};
+use super::information::Information;
 use super::set::{DefaultAction, Signal, SignalSet};
 use super::state::{SignalState, notify};
 use super::{frame, mask, stop};
@@ -122,11 +122,9 @@ fn begin_stop(thread: &Thread, signal: Signal) {
 }
 
 /// Puts the handler's frame on the stack, or ends the process if there is no room for it.
-fn handle(trap: &mut TrapFrame, thread: &Thread, information: Information, action: Action) {
+fn handle(trap: &mut TrapFrame, thread: &Thread, mut information: Information, action: Action) {
     let signal = information.signal;
-    if let Origin::Timer { timer, overrun, .. } = information.origin {
-        thread.process().timers().note_overrun(timer, overrun);
-    }
+    thread.process().timers().taken(&mut information);
     if action.flags.contains(ActionFlags::RESET) {
         thread.process().actions().lock().reset_disposition(signal);
     }

@@ -1,7 +1,7 @@
 //! Blocking signals, waiting for them, and the alternate stack.
 
 use super::super::current;
-use super::information::{Information, Origin};
+use super::information::Information;
 use super::send::wake_one_for;
 use super::set::SignalSet;
 use super::state::notify;
@@ -103,10 +103,10 @@ pub(crate) fn wait_for(wanted: SignalSet, deadline: Option<u64>) -> Result<Infor
     let take = || {
         let mut signals = thread.process().signals.lock();
         let own = thread.pending.lock().take(wanted);
-        let taken = own.or_else(|| signals.pending.take(wanted));
+        let mut taken = own.or_else(|| signals.pending.take(wanted));
         drop(signals);
-        if let Some(Information { origin: Origin::Timer { timer, overrun, .. }, .. }) = taken {
-            thread.process().timers().note_overrun(timer, overrun);
+        if let Some(information) = &mut taken {
+            thread.process().timers().taken(information);
         }
         taken
     };

@@ -94,23 +94,25 @@ pub(in super::super) fn wake_one_for(signals: &SignalState, signal: Signal) {
 }
 
 /// Sends a POSIX timer's signal. While one of the same timer is still pending no second one is queued; the
-/// pending one's overrun count grows instead.
+/// pending one's overrun count grows instead. Returns whether the signal is news: queued now, and not ignored.
 pub(in super::super) fn expire_timer_signal(
     process: &Process,
     to: Option<&Arc<Thread>>,
     information: Information,
-) {
+) -> bool {
     let pending = match to {
         Some(thread) => thread.pending.lock().add_overrun(&information),
         None => process.signals.lock().pending.add_overrun(&information),
     };
-    if !pending {
-        // A full queue loses the expiry, as on Linux.
-        let _ = match to {
-            Some(thread) => send_to_thread(thread, information),
-            None => send_to_process(process, information),
-        };
+    if pending {
+        return false;
     }
+    // A full queue loses the expiry, as on Linux.
+    let sent = match to {
+        Some(thread) => send_to_thread(thread, information),
+        None => send_to_process(process, information),
+    };
+    sent.is_ok() && !process.action(information.signal).ignores(information.signal)
 }
 
 /// Sends the current thread a signal of the kernel's own, such as SIGPIPE.
