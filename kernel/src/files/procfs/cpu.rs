@@ -11,8 +11,10 @@ use core::fmt::Write;
 /// Nanoseconds of one tick of `/proc/stat`.
 const TICK: u64 = time::SECOND / 100;
 
-/// Feature bits and their names: leaf, subleaf, register (0 = eax to 3 = edx), then names by bit.
-const FEATURES: [(u32, u32, usize, &[(u32, &str)]); 5] = [
+/// A register of CPUID: leaf, subleaf, number (0 = eax to 3 = edx), and the names of its bits.
+type Register = (u32, u32, usize, &'static [(u32, &'static str)]);
+
+const FEATURES: [Register; 5] = [
     (
         1,
         0,

@@ -22,9 +22,12 @@ use alloc::vec::Vec;
 
 pub(crate) use process::processes;
 
+/// A name and how its text is made.
+type File = (&'static str, fn() -> Vec<u8>);
+
 /// Puts the files of the machine below `root`, the root of the file system.
 pub(crate) fn populate(root: &Arc<Entry>) -> Result<(), Errno> {
-    let files: [(&str, fn() -> Vec<u8>); 16] = [
+    let files: [File; 16] = [
         ("ceasefire", coherence::ledger),
         ("interrupts", coherence::interrupts),
         ("vmstat", memory::vmstat),
@@ -45,7 +48,7 @@ pub(crate) fn populate(root: &Arc<Entry>) -> Result<(), Errno> {
     for (name, text) in files {
         generated(root, name, &PROC, text)?;
     }
-    let links: [(&str, fn() -> Vec<u8>); 2] = [("self", own_process), ("thread-self", own_thread)];
+    let links: [File; 2] = [("self", own_process), ("thread-self", own_thread)];
     for (name, text) in links {
         file(root, name, &PROC, Content::GeneratedLink(text), 0o777)?;
     }

@@ -6,7 +6,7 @@
 use super::super::directory::{Directory, Listing};
 use super::super::filesystem::PROC;
 use super::super::inode::{Content, Generated, Inode, Jump};
-use super::super::{Caller, Entry, root};
+use super::super::{Caller, Description, Entry, root};
 use super::{process_memory, process_status};
 use crate::process::{self, Process, Thread};
 use crate::syscall::Errno;
@@ -219,9 +219,13 @@ struct Descriptors(Subject);
 
 impl Listing for Descriptors {
     fn find(&self, name: &[u8]) -> Option<Arc<Inode>> {
-        let descriptor = descriptor_of(self.0, name)?;
+        let (descriptor, description) = descriptor_of(self.0, name)?;
+        // The link's permissions say how the file was opened.
+        let mut permissions = 0o100;
+        permissions |= if description.is_readable() { 0o400 } else { 0 };
+        permissions |= if description.is_writable() { 0o200 } else { 0 };
         let link = Box::new(DescriptorLink { subject: self.0, descriptor });
-        Some(self.0.inode(0x1_0000 + descriptor as u64, Content::Jump(link), 0o700))
+        Some(self.0.inode(0x1_0000 + descriptor as u64, Content::Jump(link), permissions))
     }
 
     fn names(&self) -> Vec<(u32, Vec<u8>)> {
@@ -229,11 +233,11 @@ impl Listing for Descriptors {
     }
 }
 
-/// The descriptor called `name`, if it is open.
-fn descriptor_of(subject: Subject, name: &[u8]) -> Option<i32> {
+/// The descriptor called `name`, if it is open, and what it stands for.
+fn descriptor_of(subject: Subject, name: &[u8]) -> Option<(i32, Arc<Description>)> {
     let descriptor = if name == b"0" { 0 } else { i32::try_from(parse_id(name)?).ok()? };
-    subject.thread().ok()?.files()?.get(descriptor).ok()?;
-    Some(descriptor)
+    let description = subject.thread().ok()?.files()?.get(descriptor).ok()?;
+    Some((descriptor, description))
 }
 
 fn descriptor_names(subject: Subject) -> Vec<(u32, Vec<u8>)> {
@@ -264,7 +268,7 @@ struct DescriptorFacts(Subject);
 
 impl Listing for DescriptorFacts {
     fn find(&self, name: &[u8]) -> Option<Arc<Inode>> {
-        let descriptor = descriptor_of(self.0, name)?;
+        let (descriptor, _) = descriptor_of(self.0, name)?;
         let text = Box::new(DescriptorText { subject: self.0, descriptor });
         Some(self.0.inode(0x2_0000 + descriptor as u64, Content::Generated(text), 0o444))
     }

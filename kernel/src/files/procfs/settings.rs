@@ -1,4 +1,4 @@
-//! `/proc/sys`: settings. All but the host name are facts about this kernel and cannot be changed.
+//! `/proc/sys`: what are settings on Linux and are facts here, which cannot be changed through these files.
 
 use super::super::filesystem::PROC;
 use super::super::populate::{directory, generated};
@@ -13,10 +13,10 @@ use alloc::vec::Vec;
 type Setting = (&'static str, &'static str, fn() -> Vec<u8>);
 
 const SETTINGS: [Setting; 21] = [
-    ("sys/kernel", "ostype", || line(&system_name().system)),
-    ("sys/kernel", "osrelease", || line(&system_name().release)),
-    ("sys/kernel", "version", || line(&system_name().version)),
-    ("sys/kernel", "hostname", || line(&system_name().host)),
+    ("sys/kernel", "ostype", || line(system_name().system)),
+    ("sys/kernel", "osrelease", || line(system_name().release)),
+    ("sys/kernel", "version", || line(system_name().version)),
+    ("sys/kernel", "hostname", || line(system_name().host)),
     ("sys/kernel", "pid_max", || line(ID_LIMIT)),
     ("sys/kernel", "threads-max", || line(ID_LIMIT)),
     ("sys/kernel", "ngroups_max", || line(65536)),
