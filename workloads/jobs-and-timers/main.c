@@ -1,5 +1,5 @@
 /* What happens to a program from outside and at its edges: it is stopped and continued, its calls are interrupted and go on, timers
- * expire, futexes move its threads about, one of its threads replaces it.
+ * expire, futexes move its threads about, one of its threads replaces it, and by as much as can be handed over.
  *
  * Lower bounds of times are exact. Upper bounds are generous, because an emulated machine may stand still for a while.
  */
@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -250,6 +251,35 @@ static void posix_timers(void)
 	check(sigprocmask(SIG_UNBLOCK, &set, NULL) == 0);
 }
 
+/* Hundreds of timers that expire all the time, with signals that nobody takes: the machine must go on all the same. */
+static void many_timers(void)
+{
+	enum { TIMERS = 300 };
+	timer_t timers[TIMERS];
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN + 1);
+	check(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+	signal(SIGRTMIN, SIG_IGN);
+	struct itimerspec always = {{.tv_nsec = 1}, {.tv_nsec = 1}};
+	for (int i = 0; i < TIMERS; i++) {
+		struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + i % 2};
+		check(timer_create(CLOCK_MONOTONIC, &event, &timers[i]) == 0);
+		check(timer_settime(timers[i], 0, &always, NULL) == 0);
+	}
+	sleep_for(20 * MILLISECOND);
+	siginfo_t information;
+	check(sigwaitinfo(&set, &information) == SIGRTMIN + 1);
+	check(information.si_overrun > 1000);
+	for (int i = 0; i < TIMERS; i++)
+		check(timer_delete(timers[i]) == 0);
+	struct timespec nothing = {0};
+	while (sigtimedwait(&set, NULL, &nothing) > 0)
+		;
+	check(sigprocmask(SIG_UNBLOCK, &set, NULL) == 0);
+	signal(SIGRTMIN, SIG_DFL);
+}
+
 /* ---- futex operations that libc seldom uses ---- */
 
 static int words[3];
@@ -383,8 +413,53 @@ static void ends(void)
 	signal(SIGCHLD, SIG_DFL);
 }
 
+/* ---- as many arguments as fit ---- */
+
+static int replaced_with(int count, int length)
+{
+	pid_t pid = spawn();
+	if (pid == 0) {
+		struct rlimit large = {64 << 20, 64 << 20};
+		check(setrlimit(RLIMIT_STACK, &large) == 0);
+		char **arguments = calloc(count + 3, sizeof *arguments), *text = malloc(length + 1);
+		check(arguments && text);
+		memset(text, 'x', length);
+		text[length] = 0;
+		arguments[0] = "replaced";
+		arguments[1] = "--count";
+		for (int i = 0; i < count; i++)
+			arguments[i + 2] = text;
+		execv("/proc/self/exe", arguments);
+		_exit(errno);
+	}
+	int status = status_of(pid, 0);
+	check(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void arguments(void)
+{
+	check(replaced_with(3, 10) == 0);
+	check(replaced_with(400000, 1) == 0);
+	check(replaced_with(50, 120000) == 0);
+	check(replaced_with(1, 131071) == 0);
+	check(replaced_with(1, 131072) == E2BIG);
+	check(replaced_with(60, 120000) == E2BIG);
+}
+
+/* Every argument of the same length, as `replaced_with` gave them. */
+static int count_arguments(int argc, char **argv)
+{
+	for (int i = 3; i < argc; i++)
+		if (strlen(argv[i]) != strlen(argv[2]) || argv[i][0] != 'x')
+			return 99;
+	return argv[argc] == NULL ? 0 : 98;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 2 && strcmp(argv[1], "--count") == 0)
+		return count_arguments(argc, argv);
 	if (argc == 2 && strcmp(argv[1], "--replaced") == 0)
 		return syscall(SYS_gettid) == getpid() ? 23 : 24;
 	if (argc > 1)
@@ -397,8 +472,10 @@ int main(int argc, char **argv)
 	masking();
 	interval_timers();
 	posix_timers();
+	many_timers();
 	futex_operations();
 	ends();
+	arguments();
 	puts("ok");
 	return 0;
 }
