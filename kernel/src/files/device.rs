@@ -82,12 +82,15 @@ impl File for DeviceFile {
     fn read(&self, _position: &mut u64, to: &mut dyn Destination, _patience: Patience) -> Result<usize, Errno> {
         match self.0 {
             Device::Null => Ok(0),
-            Device::Random(_) => deliver(to, |_, buffer| {
-                crate::process::random::fill(buffer);
-                Ok(buffer.len())
-            }),
-            _ => deliver(to, |_, buffer| {
-                buffer.fill(0);
+            _ => deliver(to, |done, buffer| {
+                // There is no end to come to: a signal is one.
+                if done > 0 && crate::task::current().interrupted() {
+                    return Ok(0);
+                }
+                match self.0 {
+                    Device::Random(_) => crate::process::random::fill(buffer),
+                    _ => buffer.fill(0),
+                }
                 Ok(buffer.len())
             }),
         }
