@@ -64,7 +64,7 @@ pub(crate) fn oops(frame: &TrapFrame, what: core::fmt::Arguments<'_>) -> ! {
 /// Writes the return addresses found from a frame pointer on.
 fn backtrace(mut frame: u64) {
     for _ in 0..LONGEST {
-        let on_stack = frame >= STACKS && frame % 8 == 0;
+        let on_stack = frame >= STACKS && frame.is_multiple_of(8);
         if !on_stack {
             return;
         }

@@ -44,7 +44,7 @@ pub(crate) struct TrapFrame {
 
 /// Bytes of a frame; a multiple of 16, so that the stack stays aligned below it.
 pub(crate) const FRAME_BYTES: usize = size_of::<TrapFrame>();
-const _: () = assert!(FRAME_BYTES % 16 == 0);
+const _: () = assert!(FRAME_BYTES.is_multiple_of(16));
 
 impl TrapFrame {
     /// The state in which a new program starts: all registers zero but these two.

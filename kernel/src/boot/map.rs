@@ -131,7 +131,7 @@ pub(super) fn build(machine: &Machine, io_apic: u64) {
 
 /// Maps a fresh frame, writable and not executable, at an address of the stack area. `None` if memory is short.
 pub(crate) fn add_kernel_page(address: u64) -> Option<()> {
-    assert!(address >= STACKS && address < KERNEL_BASE, "{address:#x} is not in the area of kernel stacks");
+    assert!((STACKS..KERNEL_BASE).contains(&address), "{address:#x} is not in the area of kernel stacks");
     let frame = frames::allocate_zeroed()?;
     let mut tables = TABLES.lock();
     let mut map = Map { tables: &mut tables };
@@ -145,7 +145,7 @@ pub(crate) fn add_kernel_page(address: u64) -> Option<()> {
 ///
 /// The caller alone changes it, and alone answers for what CPUs have cached of it.
 pub(crate) fn entry_of_kernel_page(address: u64) -> Option<&'static AtomicU64> {
-    assert!(address >= STACKS && address < KERNEL_BASE, "{address:#x} is not in the area of kernel stacks");
+    assert!((STACKS..KERNEL_BASE).contains(&address), "{address:#x} is not in the area of kernel stacks");
     let mut tables = TABLES.lock();
     let entry = Map { tables: &mut tables }.entry(address, 0)?;
     // SAFETY: an entry of the kernel's tables, which are never freed; CPUs and callers access it atomically only.
@@ -197,7 +197,7 @@ impl Map<'_> {
         let gigabyte_pages = registers::cpuid(0x8000_0001, 0).edx & 1 << 26 != 0;
         let mut address = range.start;
         while address < range.end {
-            let fits = |bytes: u64| (address | physical) % bytes == 0 && range.end - address >= bytes;
+            let fits = |bytes: u64| (address | physical).is_multiple_of(bytes) && range.end - address >= bytes;
             let level = match () {
                 () if large && gigabyte_pages && fits(1 << 30) => 2,
                 () if large && fits(1 << 21) => 1,

@@ -13,6 +13,7 @@
 mod class;
 mod loaded;
 mod placement;
+mod queueing;
 mod run_queue;
 mod scheduler;
 mod stack;
@@ -183,7 +184,7 @@ impl Task {
         let task = self.arc();
         // The reference that the task has to itself: given back after its last switch (`scheduler::bury`).
         core::mem::forget(task.clone());
-        scheduler::place_new(task);
+        queueing::place_new(task);
     }
 
     /// A counted reference to this task.
@@ -197,7 +198,7 @@ impl Task {
         let change = |from| self.state.compare_exchange(from, RUNNABLE, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         // A task on its way to sleep sees for itself that it is runnable again; one that is off its CPU must be queued.
         if !change(SLEEPING) && change(PARKED) {
-            scheduler::woken(self);
+            queueing::woken(self);
         }
     }
 
@@ -205,7 +206,7 @@ impl Task {
     pub(crate) fn interrupt(&self) {
         self.work.fetch_or(Work::INTERRUPTED.bits(), Ordering::SeqCst);
         self.wake();
-        scheduler::kick(self);
+        queueing::kick(self);
     }
 
     /// Whether `interrupt` has been called since the last `clear_interrupted`.
@@ -294,13 +295,13 @@ pub(crate) fn set_affinity(task: &Task, set: CpuSet) -> bool {
         return false;
     }
     task.affinity.store(set.bits(), Ordering::SeqCst);
-    scheduler::enforce_affinity(task);
+    queueing::enforce_affinity(task);
     true
 }
 
 /// Sets how a task is scheduled, from now on.
 pub(crate) fn set_class(task: &Task, class: Class) {
-    scheduler::set_class(task, class);
+    queueing::set_class(task, class);
 }
 
 /// The running task. Valid for as long as the code that asked runs, which is all this type allows.

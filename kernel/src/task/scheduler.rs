@@ -18,28 +18,29 @@ use core::sync::atomic::Ordering;
 use lock_api::RawMutex as _;
 
 use super::class::{Class, ROUND_ROBIN_SLICE};
+use super::queueing::{How, enqueue, place, pull};
 use super::run_queue::{RunQueue, weighted};
 use super::{DEAD, KernelStack, PARKED, RUNNABLE, SLEEPING, Task, Work, loaded, placement};
 use crate::arch::registers::{disable_interrupts, enable_interrupts, enable_interrupts_and_halt, interrupts_enabled};
 use crate::arch::switch::switch_stack;
 use crate::cpu::{self, Aligned, CpuSet, MAX_CPUS, PerCpu};
-use crate::interrupt::{send_reschedule, timer};
+use crate::interrupt::timer;
 use crate::sync::{InterruptLock, assert_none_held};
 use crate::time;
 
 /// How long a fair task runs before another has its turn, in nanoseconds.
 const SLICE: u64 = 3_000_000;
 /// How far ahead a running task must be before one that wakes takes the CPU from it.
-const WAKE_GRANULARITY: u64 = 1_000_000;
-const NEVER: u64 = u64::MAX;
+pub(super) const WAKE_GRANULARITY: u64 = 1_000_000;
+pub(super) const NEVER: u64 = u64::MAX;
 
-struct Schedule {
-    queue: RunQueue,
+pub(super) struct Schedule {
+    pub(super) queue: RunQueue,
     /// The running task; null before the CPU takes part. Compared by anyone under the lock.
-    current: *const Task,
-    idle: *const Task,
+    pub(super) current: *const Task,
+    pub(super) idle: *const Task,
     /// When the running task's turn ends; `NEVER` while nobody waits.
-    slice_end: u64,
+    pub(super) slice_end: u64,
     /// What the last switch left, for `arrived` to deal with.
     left: Option<(Arc<Task>, Left)>,
 }
@@ -56,7 +57,7 @@ enum Left {
 // SAFETY: the pointers name tasks that live as long as they are used so: a running task has its own reference.
 unsafe impl Send for Schedule {}
 
-static SCHEDULES: PerCpu<InterruptLock<Schedule>> = PerCpu::new(
+pub(super) static SCHEDULES: PerCpu<InterruptLock<Schedule>> = PerCpu::new(
     [const {
         Aligned(InterruptLock::new(Schedule {
             queue: RunQueue::new(),
@@ -180,7 +181,7 @@ pub(crate) fn exit_current() -> ! {
     unreachable!("a task that has ended was run again");
 }
 
-fn schedule() {
+pub(super) fn schedule() {
     let enabled = interrupts_enabled();
     disable_interrupts();
     schedule_with(Leaving::Yields);
@@ -199,7 +200,7 @@ enum Leaving {
 fn schedule_with(leaving: Leaving) -> bool {
     assert_none_held();
     let lock = SCHEDULES.here();
-    // SAFETY (of the raw use of the lock): released in `arrived`, or below when no change happens.
+    // SAFETY: the lock is released in `arrived`, or below when no change happens.
     unsafe { lock.raw() }.lock();
     // SAFETY: we hold the lock.
     let schedule = unsafe { &mut *lock.data_ptr() };
@@ -217,7 +218,7 @@ fn schedule_with(leaving: Leaving) -> bool {
         schedule.queue.put_back(current.arc(), behind);
     }
     let next = schedule.queue.pop();
-    let next_pointer = next.as_ref().map_or(schedule.idle, |task| Arc::as_ptr(task));
+    let next_pointer = next.as_ref().map_or(schedule.idle, Arc::as_ptr);
     // The queue's reference is not needed: a started task has its own.
     drop(next);
     if ptr::eq(next_pointer, current) {
@@ -352,7 +353,7 @@ fn begin_slice(schedule: &mut Schedule, task: &Task, now: u64) {
 }
 
 /// Makes sure that a tick comes if somebody waits. On the schedule's own CPU.
-fn set_tick(schedule: &mut Schedule, current: &Task, now: u64) {
+pub(super) fn set_tick(schedule: &mut Schedule, current: &Task, now: u64) {
     if schedule.slice_end != NEVER || schedule.queue.len() == 0 || ptr::eq(schedule.current, schedule.idle) {
         return;
     }
@@ -399,158 +400,9 @@ pub(crate) fn preempt_here() {
     }
 }
 
-/// For an idle CPU: takes a waiting task from the most loaded CPU. Interrupts are off. Returns whether one came.
-fn pull() -> bool {
-    let here = cpu::index();
-    let Some(from) = placement::most_loaded(cpu::online().without(here)) else { return false };
-    let Some(task) = SCHEDULES.of(from).lock().queue.take_for(CpuSet::single(here)) else { return false };
-    enqueue(task, here, How::Moved);
-    true
-}
-
-/// Queues a task that `Task::wake` has just taken from its sleep.
-pub(super) fn woken(task: &Task) {
-    // Its CPU may still be saving its registers.
-    drop(SCHEDULES.of(task.cpu()).lock());
-    place(task.arc());
-}
-
-/// Queues a task that nobody else can reach, where it had better run.
-fn place(task: Arc<Task>) {
-    let to = placement::choose(&task);
-    enqueue(task, to, How::Woke);
-}
-
-/// Queues a new task.
-pub(super) fn place_new(task: Arc<Task>) {
-    let to = placement::choose_for_new(&task);
-    enqueue(task, to, How::Woke);
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
-    Woke,
-    Moved,
-}
-
-fn enqueue(task: Arc<Task>, to: usize, how: How) {
-    let mut schedule = SCHEDULES.of(to).lock();
-    task.cpu.store(to as u32, Ordering::Relaxed);
-    placement::claim(to);
-    let urgent = match how {
-        How::Woke => {
-            schedule.queue.join(task.clone());
-            is_more_urgent(&task, &schedule)
-        }
-        How::Moved => {
-            schedule.queue.adopt(task);
-            ptr::eq(schedule.current, schedule.idle)
-        }
-    };
-    let running = usize::from(!ptr::eq(schedule.current, schedule.idle));
-    placement::set_load(to, schedule.queue.len() + running);
-    // SAFETY: the running task of a locked schedule has a reference to itself.
-    let current = unsafe { &*schedule.current };
-    if urgent {
-        current.work.fetch_or(Work::RESCHEDULE.bits(), Ordering::SeqCst);
-    }
-    if to == cpu::index() {
-        let now = time::now();
-        set_tick(&mut schedule, current, now);
-    }
-    let needs_tick = schedule.slice_end == NEVER && running == 1;
-    drop(schedule);
-    // A remote CPU sets its own tick when it looks.
-    if to != cpu::index() && (urgent || needs_tick) {
-        send_reschedule(to);
-    }
-}
-
-/// Whether a task that woke should have the CPU at once.
-fn is_more_urgent(task: &Task, schedule: &Schedule) -> bool {
-    if ptr::eq(schedule.current, schedule.idle) {
-        return true;
-    }
-    // SAFETY: the running task of a locked schedule has a reference to itself.
-    let current = unsafe { &*schedule.current };
-    let (mine, theirs) = (task.class(), current.class());
-    if mine.rank() != theirs.rank() {
-        return mine.rank() < theirs.rank();
-    }
-    let running_for = time::now().saturating_sub(current.since.load(Ordering::Relaxed));
-    let theirs_now = current.position.load(Ordering::Relaxed) + weighted(theirs, running_for);
-    matches!(mine, Class::Normal { .. }) && task.position.load(Ordering::Relaxed) + WAKE_GRANULARITY < theirs_now
-}
-
 /// The reschedule interrupt: the flags are looked at on the way out; a tick may be due.
 pub(crate) fn on_reschedule() {
     let mut schedule = SCHEDULES.here().lock();
     let current = current_task();
     set_tick(&mut schedule, current, time::now());
-}
-
-/// Brings a task that is running on another CPU into the kernel, to look at its work flags.
-pub(super) fn kick(task: &Task) {
-    let cpu = task.cpu();
-    if cpu != cpu::index() && ptr::eq(SCHEDULES.of(cpu).lock().current, task) {
-        send_reschedule(cpu);
-    }
-}
-
-/// Moves a task whose affinity has changed, if it is where it may no longer be.
-pub(super) fn enforce_affinity(task: &Task) {
-    loop {
-        let cpu = task.cpu();
-        let mut schedule = SCHEDULES.of(cpu).lock();
-        if task.cpu() != cpu {
-            continue;
-        }
-        if placement::allowed(task).contains(cpu) {
-            return;
-        }
-        if ptr::eq(schedule.current, task) {
-            task.work.fetch_or(Work::RESCHEDULE.bits(), Ordering::SeqCst);
-            drop(schedule);
-            if cpu == cpu::index() { schedule_now_if_task() } else { send_reschedule(cpu) }
-            return;
-        }
-        if let Some(task) = schedule.queue.remove(task) {
-            drop(schedule);
-            place(task);
-            return;
-        }
-        if task.state.load(Ordering::SeqCst) == PARKED {
-            return; // asleep: placed by the new affinity when it wakes
-        }
-        drop(schedule);
-        crate::sync::relax(); // on its way between two queues
-    }
-}
-
-fn schedule_now_if_task() {
-    if !cpu::in_interrupt() {
-        schedule();
-    }
-}
-
-/// Changes a task's class; a queued one changes its place.
-pub(super) fn set_class(task: &Task, class: Class) {
-    let cpu = task.cpu();
-    let mut schedule = SCHEDULES.of(cpu).lock();
-    let queued = schedule.queue.remove(task);
-    if task.class().is_real_time() != class.is_real_time() {
-        // A turn is no run time, nor the other way round.
-        task.position.store(0, Ordering::Relaxed);
-    }
-    task.class.store(class.to_bits(), Ordering::Relaxed);
-    if let Some(queued) = queued {
-        schedule.queue.join(queued);
-        // SAFETY: the running task of a locked schedule has a reference to itself.
-        let current = unsafe { &*schedule.current };
-        current.work.fetch_or(Work::RESCHEDULE.bits(), Ordering::SeqCst);
-        drop(schedule);
-        if cpu != cpu::index() {
-            send_reschedule(cpu);
-        }
-    }
 }

@@ -35,10 +35,10 @@ impl KernelStack {
     /// A mapped stack of `bytes` (a multiple of the page size, at most half a slot), or `None` if memory is short.
     pub(crate) fn try_allocate(bytes: usize) -> Option<Self> {
         let mut slots = SLOTS.lock();
-        if bytes == TASK_BYTES {
-            if let Some(top) = slots.free.pop() {
-                return Some(Self { top, bytes });
-            }
+        if bytes == TASK_BYTES
+            && let Some(top) = slots.free.pop()
+        {
+            return Some(Self { top, bytes });
         }
         let slot = slots.next;
         let top = slot + SLOT;

@@ -19,7 +19,7 @@ static APIC_SCALE: AtomicU64 = AtomicU64::new(1 << 32);
 
 /// Converts a duration to ticks of the interrupt controller's timer, at most what its register holds.
 pub(crate) fn apic_ticks(nanoseconds: u64) -> u32 {
-    let ticks = u128::from(nanoseconds) * u128::from(APIC_SCALE.load(Ordering::Relaxed)) >> 32;
+    let ticks = (u128::from(nanoseconds) * u128::from(APIC_SCALE.load(Ordering::Relaxed))) >> 32;
     u32::try_from(ticks).unwrap_or(u32::MAX)
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn now() -> u64 {
 /// The time at which the time-stamp counter had this value.
 pub(crate) fn from_time_stamp(stamp: u64) -> u64 {
     let ticks = stamp.saturating_sub(START.load(Ordering::Relaxed));
-    (u128::from(ticks) * u128::from(SCALE.load(Ordering::Relaxed)) >> 32) as u64
+    ((u128::from(ticks) * u128::from(SCALE.load(Ordering::Relaxed))) >> 32) as u64
 }
 
 /// The time-stamp counter's frequency, in hertz.
