@@ -38,10 +38,9 @@ pub(super) fn relieve() -> Result<(), Chosen> {
         if has_room() {
             return Ok(());
         }
-        match choose() {
-            Some((victim, pages)) => kill(&victim, pages),
-            // Everybody who could be killed is on the way out.
-            None => {}
+        // Without a victim everybody who could be killed is on the way out.
+        if let Some((victim, pages)) = choose() {
+            kill(&victim, pages);
         }
         wait_for_room(caller.process());
     }

@@ -49,14 +49,6 @@ pub(crate) fn write_bytes(address: u64, bytes: &[u8]) -> Result<(), Errno> {
     access(|space| space.write_user(address, bytes))
 }
 
-/// Fills the program's memory with zeroes.
-///
-/// # Errors
-/// EFAULT; what lies before the fault is filled.
-pub(crate) fn clear(address: u64, length: usize) -> Result<(), Errno> {
-    access(|space| space.zero_user(address, length))
-}
-
 /// Reads a string that ends with a zero byte, which is not part of the result.
 ///
 /// # Errors
