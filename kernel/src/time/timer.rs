@@ -95,20 +95,27 @@ impl Timer {
 
     /// Makes sure that the target is not called any more. Returns whether the timer was still to expire.
     pub(crate) fn cancel(&self) -> bool {
-        let timers = TIMERS.of(self.inner.cpu.load(Ordering::Relaxed) as usize);
-        let mut queue = timers.queue.lock();
-        if self.inner.link.is_linked() {
-            // SAFETY: a linked timer is in the queue of the CPU it names: both change together under this queue's lock.
-            let removed = unsafe { queue.cursor_mut_from_ptr(Arc::as_ptr(&self.inner)) }.remove();
+        loop {
+            let timers = TIMERS.of(self.inner.cpu.load(Ordering::Relaxed) as usize);
+            let mut queue = timers.queue.lock();
+            if self.inner.link.is_linked() {
+                // SAFETY: a linked timer is in the queue of the CPU it names: both change together under this queue's lock.
+                let removed = unsafe { queue.cursor_mut_from_ptr(Arc::as_ptr(&self.inner)) }.remove();
+                drop(queue);
+                drop(removed);
+                return true;
+            }
+            // Under the lock: a timer leaves the queue and begins to fire in one step.
+            let is_firing = ptr::eq(timers.firing.load(Ordering::Acquire), Arc::as_ptr(&self.inner));
             drop(queue);
-            drop(removed);
-            return true;
+            if !is_firing {
+                return false;
+            }
+            // The target may arm the timer again before it returns: look once more then.
+            while ptr::eq(timers.firing.load(Ordering::Acquire), Arc::as_ptr(&self.inner)) {
+                relax();
+            }
         }
-        drop(queue);
-        while ptr::eq(timers.firing.load(Ordering::Acquire), Arc::as_ptr(&self.inner)) {
-            relax();
-        }
-        false
     }
 }
 
