@@ -219,6 +219,30 @@ static void hostile_programs(long rounds, const char *self)
 	printf("programs=%ld refused=%ld started=%ld\n", rounds, refused, ran);
 }
 
+/* ---- more memory than there is ---- */
+
+/* A child touches memory without end: the kernel must kill it, and nobody else, and have its memory back. */
+static void hostile_appetite(long rounds)
+{
+	for (long round = 0; round < rounds; round++) {
+		pid_t pid = fork();
+		check(pid >= 0);
+		if (pid == 0) {
+			const size_t length = 64UL << 30;
+			char *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+			check(memory != MAP_FAILED);
+			for (size_t at = 0; at < length; at += PAGE)
+				((volatile char *)memory)[at] = 1;
+			_exit(0);
+		}
+		int status;
+		check(waitpid(pid, &status, 0) == pid);
+		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+			fail("a process that took all memory ended with status %x", status);
+	}
+	printf("killed=%ld\n", rounds);
+}
+
 static long free_kilobytes(void)
 {
 	char text[2048];
@@ -248,8 +272,10 @@ int main(int argc, char **argv)
 		hostile_calls(rounds);
 	else if (strcmp(part, "programs") == 0)
 		hostile_programs(rounds, access(argv[0], R_OK) == 0 ? argv[0] : "/proc/self/exe");
+	else if (strcmp(part, "memory") == 0)
+		hostile_appetite(rounds);
 	else
-		refuse("--part calls or --part programs is needed");
+		refuse("--part calls, --part memory or --part programs is needed");
 	while (waitpid(-1, NULL, 0) > 0)
 		;
 	usleep(100000);
