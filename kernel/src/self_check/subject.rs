@@ -123,6 +123,8 @@ fn wait_for_orders() {
     loop {
         number += 1;
         while ISSUED.load(Ordering::Acquire) != number {
+            // It may have begun on another CPU than its own, before the conductor said which that is: it must let itself be moved.
+            task::yield_if_needed();
             core::hint::spin_loop();
         }
         let kind = KIND.load(Ordering::Relaxed);
