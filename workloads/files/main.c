@@ -777,7 +777,7 @@ static void devices(void) {
     for (int i = 0; i < 32; i++) zeroes += buffer[i] == 0;
     HOLDS(zeroes < 8);
     close(fd);
-    DONE(readlink("/proc/self", buffer, sizeof buffer));
+    buffer[DONE(readlink("/proc/self", buffer, sizeof buffer - 1))] = 0;
     HOLDS(atoi(buffer) == getpid());
     char path[PATH_MAX] = "";
     DONE(readlink("/proc/self/exe", path, sizeof path - 1));
