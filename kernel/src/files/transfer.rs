@@ -36,6 +36,11 @@ pub(crate) fn buffer_for(remaining: usize) -> Vec<u8> {
     vec![0; remaining.min(PIECE)]
 }
 
+/// Whether the caller's process is ending: nobody will look at the rest of a long transfer.
+pub(crate) fn is_given_up() -> bool {
+    crate::task::current().interrupted() && crate::process::current().process().is_ending()
+}
+
 /// Carries up to `destination.remaining()` bytes over. `fetch` fills a buffer with what comes at a distance
 /// from the start of the transfer, and returns 0 at the end.
 pub(crate) fn deliver(
@@ -61,6 +66,9 @@ pub(crate) fn deliver(
             Err(_) => break,
         }
         crate::task::yield_if_needed();
+        if is_given_up() {
+            break;
+        }
     }
     Ok(done)
 }
@@ -90,6 +98,9 @@ pub(crate) fn collect(
             Err(_) => break,
         }
         crate::task::yield_if_needed();
+        if is_given_up() {
+            break;
+        }
     }
     Ok(done)
 }

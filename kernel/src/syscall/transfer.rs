@@ -256,6 +256,9 @@ fn carry(from: &mut Side, to: &mut Side, length: usize) -> Result<usize, Errno> 
             Err(_) => break,
         }
         crate::task::yield_if_needed();
+        if crate::files::transfer::is_given_up() {
+            break;
+        }
     }
     from.finish()?;
     to.finish()?;
