@@ -4,7 +4,7 @@
 //! that its outcome is there. One conductor issues one order at a time.
 
 use core::arch::global_asm;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::arch::{TrapFrame, registers};
 use crate::cpu::CpuSet;
@@ -31,6 +31,8 @@ const STORE: u64 = 1;
 const INVALIDATE: u64 = 2;
 const END: u64 = 3;
 
+/// The subject is on its CPU.
+static STARTED: AtomicBool = AtomicBool::new(false);
 static ISSUED: AtomicU64 = AtomicU64::new(0);
 static DONE: AtomicU64 = AtomicU64::new(0);
 static KIND: AtomicU64 = AtomicU64::new(0);
@@ -79,9 +81,15 @@ pub(super) struct Subject(());
 impl Subject {
     /// Makes CPU `index` the subject. There can be only one in a boot.
     pub(super) fn start_on(index: usize) -> Self {
-        let task = task::spawn_kernel("self-check", wait_for_orders);
+        let task = task::spawn_kernel("self-check", move || {
+            // It may have begun on another CPU than the one it was sent to since; from here on it does not sleep, and so stays.
+            assert!(task::set_affinity(&task::current(), CpuSet::single(index)), "CPU {index} is not online");
+            STARTED.store(true, Ordering::Release);
+            wait_for_orders();
+        });
+        // It may wait in the queue of the conductor's CPU, which will not come to it.
         assert!(task::set_affinity(&task, CpuSet::single(index)), "CPU {index} is not online");
-        while task.cpu() != index {
+        while !STARTED.load(Ordering::Acquire) {
             core::hint::spin_loop();
         }
         Self(())
