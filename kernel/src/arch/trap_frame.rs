@@ -53,7 +53,7 @@ impl TrapFrame {
     }
 
     /// Whether user code was running.
-    pub(crate) fn from_user(&self) -> bool {
+    pub(crate) fn is_from_user(&self) -> bool {
         self.cs & 3 == 3
     }
 

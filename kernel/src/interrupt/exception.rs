@@ -39,7 +39,7 @@ fn name(frame: &TrapFrame) -> &'static str {
 /// An exception on the interrupted stack, with interrupts off.
 pub(super) fn handle(frame: &mut TrapFrame) {
     let address = registers::fault_address();
-    if !frame.from_user() {
+    if !frame.is_from_user() {
         if frame.vector == PAGE_FAULT && crate::self_check::recover(frame) {
             return;
         }

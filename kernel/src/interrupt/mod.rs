@@ -37,7 +37,7 @@ pub(crate) extern "C" fn on_system_call(frame: &mut TrapFrame) {
 
 /// An interrupt or exception, with interrupts off.
 pub(crate) extern "C" fn on_interrupt(frame: &mut TrapFrame) {
-    if frame.from_user() && cpu::features::smap() {
+    if frame.is_from_user() && cpu::features::smap() {
         crate::arch::entry::forbid_user_access();
     }
     let vector = frame.vector as u8;

@@ -110,7 +110,7 @@ fn detect_lockup() {
 /// The shootdown interrupt.
 pub(super) fn on_interrupt(frame: &TrapFrame) {
     counters::count(Kind::Shootdown);
-    let mode = if frame.from_user() {
+    let mode = if frame.is_from_user() {
         Mode::User
     } else if task::is_idle(cpu::index()) {
         Mode::Idle
