@@ -14,6 +14,7 @@ use clap::ValueEnum;
 use command_fds::{CommandFdExt, FdMapping};
 
 use protocol::{off, port};
+use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::size::Memory;
@@ -21,7 +22,8 @@ use crate::size::Memory;
 pub(crate) const EMULATOR: &str = "qemu-system-x86_64";
 
 /// The board that the guest sees.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Board {
     /// A PC with PCI Express and a BIOS.
     #[default]

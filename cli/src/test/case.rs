@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::expectation::Expectation;
 use crate::failure::Failure;
 use crate::project;
-use crate::qemu::Mode;
+use crate::qemu::{Board, Mode};
 
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -43,6 +43,8 @@ pub(super) struct Case {
     cpus: Vec<u32>,
     #[serde(default = "usual_memory")]
     pub(super) memory: String,
+    #[serde(default)]
+    pub(super) machine: Board,
     #[serde(default)]
     mode: ModeName,
     #[serde(default)]
@@ -106,7 +108,7 @@ pub(super) fn read() -> Result<Vec<Case>, Failure> {
 }
 
 /// Every key of a test. (The reader itself cannot refuse unknown keys in a flattened structure.)
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 25] = [
     "name",
     "workload",
     "program",
@@ -115,6 +117,7 @@ const KEYS: [&str; 24] = [
     "stdin",
     "cpus",
     "memory",
+    "machine",
     "mode",
     "seeds",
     "without",

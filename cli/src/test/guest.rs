@@ -15,7 +15,7 @@ use crate::mechanisms;
 use crate::order::Order;
 use crate::program::{Companion, guest_path};
 use crate::project;
-use crate::qemu::{Board, Mode};
+use crate::qemu::Mode;
 use crate::session::{Input, Outcome, Streams};
 use crate::size::Memory;
 use crate::workload::Workload;
@@ -191,7 +191,7 @@ fn order(boot: &Boot) -> Result<Order, Failure> {
         environment: Vec::new(),
         packed_input: matches!(boot.mode, Mode::Deterministic { .. })
             .then(|| case.stdin.clone().into_bytes()),
-        board: Board::default(),
+        board: case.machine,
         cpus: boot.cpus,
         memory: Memory::parse(&case.memory).map_err(Failure::Usage)?,
         mode: boot.mode,
