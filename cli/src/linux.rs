@@ -8,7 +8,6 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::Arc;
 
 use comfy_table::Table;
 use protocol::report::Report;
@@ -16,13 +15,13 @@ use sha2::{Digest, Sha256};
 
 use crate::command_line::Run;
 use crate::failure::Failure;
-use crate::kernel_image::KernelImage;
 use crate::order::Order;
 use crate::program::Companion;
 use crate::project;
-use crate::qemu::Mode;
+use crate::result::LinuxVersion;
 use crate::run;
 use crate::session::{self, Streams};
+use crate::side::{self, Side};
 use crate::tables;
 use crate::workload::Workload;
 
@@ -154,22 +153,10 @@ fn answer(name: &str, arguments: &[&str], folder: &Path) -> Result<String, Failu
 
 /// `ceasefire linux`: the program on Linux, with what its kernel counts.
 pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
-    if !options.guest.without.is_empty() {
-        return Err(Failure::usage("Linux has none of our mechanisms that --without could switch off"));
-    }
-    let (mut order, _) = run::order(options)?;
-    if matches!(order.mode, Mode::Deterministic { .. }) && order.cpus > 1 {
-        return Err(Failure::usage(
-            "Linux does not start on the instruction clock with more than one CPU: use --cpus 1 or --mode single",
-        ));
-    }
-    let kernel = match &options.guest.kernel_image {
-        Some(path) => LinuxKernel::at(path)?,
-        None => LinuxKernel::of_debian()?,
-    };
-    prepare_for_linux(&mut order)?;
-    let image = KernelImage::open(&kernel.image)?;
-    let prepared = order.prepare(|| Ok(Arc::new(image)))?;
+    let (order, _) = run::order(options)?;
+    side::fits_linux(&order)?;
+    let side = Side::linux(options.guest.kernel_image.as_deref())?;
+    let prepared = side.prepare(order)?;
     let streams = Streams {
         input: session::Input::Bytes(Vec::new()),
         output: Box::new(io::stdout()),
@@ -177,8 +164,8 @@ pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
         kernel_log: None,
     };
     let outcome = prepared.run(streams, options.guest.timeout.0)?;
-    if !options.quiet {
-        let _ = io::stderr().write_all(summary(&outcome.report, &kernel).as_bytes());
+    if let (false, Some(kernel)) = (options.quiet, &side.linux) {
+        let _ = io::stderr().write_all(summary(&outcome.report, kernel).as_bytes());
     }
     Ok(run::status(outcome.report.exit))
 }
@@ -196,7 +183,7 @@ pub(crate) fn prepare_for_linux(order: &mut Order) -> Result<(), Failure> {
 }
 
 /// Which kernel it was, and the interrupts it counted while the program ran.
-fn summary(report: &Report, kernel: &LinuxKernel) -> String {
+fn summary(report: &Report, kernel: &LinuxVersion) -> String {
     let mut table: Table = tables::plain(&["interrupts on Linux", "all CPUs", "by CPU", "meaning"]);
     for row in &report.ledger {
         let by_cpu: Vec<_> = row.per_cpu.iter().map(u64::to_string).collect();
@@ -209,7 +196,7 @@ fn summary(report: &Report, kernel: &LinuxKernel) -> String {
         };
         table.add_row([&row.name, &row.total().to_string(), &by_cpu.join(" "), meaning]);
     }
-    format!("\n{} (sha256 {})\n\n{}\n", kernel.name, &kernel.hash[..16], tables::lines(&table))
+    format!("\n{} (sha256 {})\n\n{}\n", kernel.name, &kernel.sha256[..16], tables::lines(&table))
 }
 
 #[cfg(test)]

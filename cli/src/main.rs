@@ -4,6 +4,7 @@
 //! `qemu`; whatever is saved has the form in `result`.
 #![deny(unsafe_code)]
 
+mod capture;
 mod command_line;
 mod diagnosis;
 mod doctor;
@@ -11,6 +12,8 @@ mod failure;
 mod initramfs;
 mod kernel_image;
 mod linux;
+#[expect(dead_code, reason = "`bench`, which lands next, reads measurements")]
+mod measurement;
 mod mechanisms;
 mod monitor;
 mod order;
@@ -20,6 +23,7 @@ mod qemu;
 mod result;
 mod run;
 mod session;
+mod side;
 mod size;
 mod tables;
 mod test;

@@ -6,19 +6,18 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use protocol::report::Exit;
 
 use crate::command_line::{GuestOptions, Run, Turns};
 use crate::failure::Failure;
-use crate::kernel_image::KernelImage;
 use crate::mechanisms;
 use crate::order::Order;
 use crate::program;
 use crate::qemu::Mode;
-use crate::result::{Record, ResultFile};
+use crate::result::{self, Document, Record, ResultFile, System};
 use crate::session::{Input, Sink, Streams};
+use crate::side::Side;
 use crate::tables;
 use crate::workload::Workload;
 
@@ -31,13 +30,16 @@ pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
         Some(path) => Some(Box::new(create(path)?)),
         None => None,
     };
-    let prepared = order.prepare(|| kernel(guest))?;
+    let prepared = Side::ceasefire(guest.kernel_image.as_deref()).prepare(order)?;
     let streams =
         Streams { input, output: Box::new(io::stdout()), errors: Box::new(io::stderr()), kernel_log };
+    let load = result::load();
     let outcome = prepared.run(streams, guest.timeout.0)?;
 
     if let Some(result) = result {
-        result.write(&[Record::of_run(&outcome, &prepared.order)])?;
+        let run = result::Run::of(0, System::Ceasefire, &prepared.order, &outcome, load);
+        let name = prepared.order.place.file_name().unwrap_or_default().to_string_lossy();
+        result.write(&Document::new(vec![Record::unmeasured(&name, &run)], vec![run]))?;
     }
     if !options.quiet {
         let summary = tables::render(
@@ -101,14 +103,6 @@ fn find(name: &OsStr) -> Result<(PathBuf, PathBuf), Failure> {
         Some(workload) => Ok((workload.build()?, Path::new("/").join(name))),
         None => Err(absent),
     }
-}
-
-fn kernel(options: &GuestOptions) -> Result<Arc<KernelImage>, Failure> {
-    match &options.kernel_image {
-        Some(path) => KernelImage::open(path),
-        None => KernelImage::build(),
-    }
-    .map(Arc::new)
 }
 
 /// The mode asked for, or the one that suits this host: CPUs that outnumber the host's cores would wait for the host's

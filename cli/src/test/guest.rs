@@ -1,6 +1,5 @@
 //! Boots for tests: made ready, run, judged. As many at once as the host has cores.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::case::Boot;
 use super::expectation::{Expectation, Observed, matches};
 use super::tally::{Tally, Verdict};
+use crate::capture::Captured;
 use crate::failure::Failure;
 use crate::kernel_image::KernelImage;
 use crate::mechanisms;
@@ -16,7 +16,7 @@ use crate::order::Order;
 use crate::program::{Companion, guest_path};
 use crate::project;
 use crate::qemu::Mode;
-use crate::session::{Input, Outcome, Streams};
+use crate::session::Input;
 use crate::size::Memory;
 use crate::workload::Workload;
 
@@ -82,14 +82,14 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
     }
     let wanted = boot.case.expectation.filled(|text| boot.fill(text));
     let run = once(boot, kernel);
+    let (output, errors) = (run.output_text(), run.errors_text());
     let mut differences = match (&run.ended, &wanted.failure) {
         (Err(Failure::Signal(signal)), _) => return Err(Failure::Signal(*signal)),
         (Err(failure), Some(pattern)) => failure_differences(failure, pattern, &wanted),
         (Err(failure), None) => vec![failure.sentence().unwrap_or_default().to_owned()],
         (Ok(_), Some(pattern)) => vec![format!("it ended well instead of with '{pattern}'")],
         (Ok(outcome), None) => {
-            let (output, errors) = (&run.output, &run.errors);
-            wanted.differences(&Observed { report: &outcome.report, output, errors })
+            wanted.differences(&Observed { report: &outcome.report, output: &output, errors: &errors })
         }
     };
     if boot.case.repeats_exactly && differences.is_empty() {
@@ -103,7 +103,7 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
         return Ok(Verdict::Passed);
     }
     let mut why = differences.join("\n");
-    for (name, text) in [("standard output", &run.output), ("standard error", &run.errors)] {
+    for (name, text) in [("standard output", &output), ("standard error", &errors)] {
         if !text.is_empty() {
             why.push_str(&format!("\n{name}:\n{}", end_of(text)));
         }
@@ -111,34 +111,21 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
     Ok(Verdict::Failed(why))
 }
 
-/// One start of the guest, with everything that came out.
-struct Once {
-    ended: Result<Outcome, Failure>,
-    output: String,
-    errors: String,
-}
-
-fn once(boot: &Boot, kernel: &Arc<KernelImage>) -> Once {
-    let (output, errors) = (Capture::default(), Capture::default());
-    let ended = order(boot).and_then(|order| {
-        let input = match order.packed_input {
-            Some(_) => Input::Packed,
-            None => Input::Bytes(boot.case.stdin.clone().into_bytes()),
-        };
-        let prepared = order.prepare(|| Ok(kernel.clone()))?;
-        let streams = Streams {
-            input,
-            output: Box::new(output.clone()),
-            errors: Box::new(errors.clone()),
-            kernel_log: None,
-        };
-        prepared.run(streams, Some(Duration::from_secs(boot.case.time_limit_seconds)))
-    });
-    Once { ended, output: output.text(), errors: errors.text() }
+fn once(boot: &Boot, kernel: &Arc<KernelImage>) -> Captured {
+    let prepared = order(boot).and_then(|order| order.prepare(|| Ok(kernel.clone())));
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        Err(failure) => return Captured::none(failure),
+    };
+    let input = match prepared.order.packed_input {
+        Some(_) => Input::Packed,
+        None => Input::Bytes(boot.case.stdin.clone().into_bytes()),
+    };
+    Captured::run(&prepared, input, Some(Duration::from_secs(boot.case.time_limit_seconds)))
 }
 
 /// What a repetition changed that should have been the same to the last instruction.
-fn changes(first: &Once, again: &Once) -> Vec<String> {
+fn changes(first: &Captured, again: &Captured) -> Vec<String> {
     let mut found = Vec::new();
     if first.output != again.output || first.errors != again.errors {
         found.push("its repetition printed something else".to_owned());
@@ -219,25 +206,4 @@ fn end_of(text: &str) -> &str {
     let start = text.len().saturating_sub(SHOWN);
     let start = (start..text.len()).find(|&index| text.is_char_boundary(index)).unwrap_or(0);
     text[start..].trim_end()
-}
-
-/// A sink that keeps what it gets.
-#[derive(Clone, Debug, Default)]
-struct Capture(Arc<Mutex<Vec<u8>>>);
-
-impl Capture {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
-    }
-}
-
-impl Write for Capture {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
