@@ -25,6 +25,8 @@ mod run;
 mod session;
 mod side;
 mod size;
+#[cfg_attr(not(test), expect(dead_code, reason = "`bench` and `compare`, which land next, sum runs up"))]
+mod statistics;
 mod tables;
 mod test;
 mod workload;
