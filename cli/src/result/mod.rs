@@ -32,6 +32,15 @@ pub(crate) struct Document {
     pub(crate) schema: String,
     pub(crate) machine: Machine,
     pub(crate) versions: Versions,
+    /// Why the measurement ended before everything planned was measured; null when it did not.
+    #[serde(default)]
+    pub(crate) incomplete: Option<String>,
+    /// Sentences on how this was measured, such as what was left out to stay within the time.
+    #[serde(default)]
+    pub(crate) notes: Vec<String>,
+    /// What the workloads are, in the order of the table.
+    #[serde(default)]
+    pub(crate) workloads: Vec<Description>,
     pub(crate) records: Vec<Record>,
     /// What was asked for and could not be measured.
     #[serde(default)]
@@ -155,6 +164,24 @@ pub(crate) struct Absent {
     pub(crate) cpus: Option<u32>,
     /// A sentence.
     pub(crate) reason: String,
+    /// It was tried and failed; else it cannot be measured here.
+    #[serde(default)]
+    pub(crate) failed: bool,
+}
+
+/// What a workload is, as its `job.toml` says, so that a saved result explains itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Description {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    /// What it asks, in one sentence.
+    pub(crate) question: Option<String>,
+    /// The source that it reproduces, S0 to S4.
+    pub(crate) source: Option<String>,
+    /// Its counts are the same in every run.
+    pub(crate) counts_exact: bool,
+    /// What its further figures mean, by name.
+    pub(crate) figures: BTreeMap<String, String>,
 }
 
 impl Document {
@@ -164,6 +191,9 @@ impl Document {
             schema: SCHEMA.into(),
             machine: Machine::this(),
             versions: Versions::this(),
+            incomplete: None,
+            notes: Vec::new(),
+            workloads: Vec::new(),
             records,
             absent: Vec::new(),
             runs,
