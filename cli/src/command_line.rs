@@ -30,6 +30,8 @@ pub(crate) enum Verb {
     Run(Box<Run>),
     /// Run a program on Debian's Linux kernel in the same machine, and show the interrupts that it counts
     Linux(Box<Run>),
+    /// Make an HTML page from saved results, several side by side
+    Report(Report),
     /// Run the project's tests: on the host, of the models, and inside the guest
     Test(Test),
     /// Say what this machine has, what it lacks and how to get it
@@ -52,6 +54,16 @@ pub(crate) struct Run {
     /// The program, as a path or a name in PATH, and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Write the page to this file; it replaces an older one only when complete. Default: beside the first result
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Results that --json wrote (docs/guide/results.md)
+    #[arg(required = true, value_name = "FILES")]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -17,15 +17,16 @@ mod measurement;
 mod mechanisms;
 mod monitor;
 mod order;
+mod page;
 mod program;
 mod project;
 mod qemu;
+mod report;
 mod result;
 mod run;
 mod session;
 mod side;
 mod size;
-#[cfg_attr(not(test), expect(dead_code, reason = "`bench` and `compare`, which land next, sum runs up"))]
 mod statistics;
 mod tables;
 mod test;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Verb::Run(options) => run::run(options),
         Verb::Linux(options) => linux::run(options),
         Verb::Test(options) => test::run(options),
+        Verb::Report(options) => report::run(options),
         Verb::Doctor => doctor::run(),
     });
     ended.unwrap_or_else(|failure: Failure| {

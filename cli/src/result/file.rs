@@ -76,7 +76,6 @@ fn set_readable(file: &NamedTempFile) -> std::io::Result<()> {
 ///
 /// # Errors
 /// A usage failure of one sentence when the file cannot be read, is not whole, or has another form.
-#[cfg_attr(not(test), expect(dead_code, reason = "`bench` and `report`, which land next, read results"))]
 pub(crate) fn read(path: &Path) -> Result<Document, Failure> {
     let refuse = |why: String| Failure::usage(format!("cannot use {}: {why}", path.display()));
     let text = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;

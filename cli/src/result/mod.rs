@@ -14,9 +14,7 @@ use std::fmt::{self, Display};
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use file::ResultFile;
-#[expect(unused_imports, reason = "`bench` and `report`, which land next, read results")]
-pub(crate) use file::read;
+pub(crate) use file::{ResultFile, read};
 pub(crate) use host::{LinuxVersion, Machine, Versions, load};
 
 use crate::order::Order;

@@ -1,0 +1,226 @@
+//! The HTML page of results: one file that needs nothing else, for screen and paper, light and dark, without scripts.
+//!
+//! [`render`] makes it from one document or from several, which then stand side by side. Counts and times have sections of their
+//! own and never share a chart. Each kind of chart has a file in `chart`; `case` arranges the records, the other files are the
+//! page's sections. Everything that comes from a file goes through the template's escaping: there is no other way into the page.
+
+mod ablation;
+mod case;
+mod chart;
+mod counts;
+mod differences;
+mod findings;
+mod head;
+mod method;
+mod number;
+mod program;
+mod runs;
+mod times;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::result::Document;
+use case::Case;
+
+/// Ours, constant: it may be written into the page as it is.
+const STYLE: &str = include_str!("style.css");
+
+/// A result and the name that it goes by on the page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Titled<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) document: &'a Document,
+}
+
+/// A result with its records arranged.
+struct Shown<'a> {
+    name: &'a str,
+    document: &'a Document,
+    cases: Vec<Case<'a>>,
+    /// Whether others stand beside it, so that its charts must say whose they are.
+    among_others: bool,
+}
+
+impl Shown<'_> {
+    /// The title of one of its charts.
+    fn title(&self, workload: &str, case: &str) -> Markup {
+        html! {
+            (workload)
+            @if !case.is_empty() { span.case { " " (case) } }
+            @if self.among_others { span.result { (self.name) } }
+        }
+    }
+}
+
+/// The page.
+pub(crate) fn render(results: &[Titled<'_>]) -> String {
+    let shown: Vec<_> = results
+        .iter()
+        .map(|result| Shown {
+            name: result.name,
+            document: result.document,
+            cases: Case::all_of(result.document),
+            among_others: results.len() > 1,
+        })
+        .collect();
+    let title = match results {
+        [one] => format!("Ceasefire: {}", one.name),
+        several => format!("Ceasefire: {} results side by side", several.len()),
+    };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                // Nothing is fetched and nothing is run, whatever a file may contain.
+                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { (patterns()) (body(results, &shown)) }
+        }
+    };
+    page.into_string()
+}
+
+fn body(results: &[Titled<'_>], shown: &[Shown<'_>]) -> Markup {
+    html! {
+        header {
+            p.kicker { "Ceasefire" }
+            h1 { @match results { [one] => (one.name), several => { (several.len()) " results side by side" } } }
+            p.lead { "What keeping translations coherent costs the same programs on Ceasefire and on Linux, in the same emulated machine." }
+            (head::render(results))
+            @for result in shown {
+                @if result.among_others && !result.document.absent.is_empty() { h3 { (result.name) } }
+                (head::absences(result.document))
+            }
+        }
+        main {
+            (overview(shown))
+            (count_sections(shown))
+            (time_section(shown))
+            (programs(shown))
+            section #method { h2 { "How it was measured" } (method::render()) @for result in shown { (each(result, runs::list(result.document))) } }
+        }
+    }
+}
+
+/// A part of the page about one result, under its name where there are several.
+fn each(result: &Shown<'_>, part: Option<Markup>) -> Markup {
+    html! {
+        @if let Some(part) = part {
+            @if result.among_others { h3 { (result.name) } }
+            (part)
+        }
+    }
+}
+
+fn overview(shown: &[Shown<'_>]) -> Markup {
+    html! {
+        @if shown.iter().any(|result| !result.cases.is_empty()) {
+            section #findings {
+                h2 { "What came out" }
+                @for result in shown {
+                    (each(result, (!result.cases.is_empty()).then(|| findings::render(&result.cases))))
+                }
+            }
+        }
+        @if shown.len() > 1 {
+            section #differences {
+                h2 { "What differs" }
+                (differences::counts(shown))
+                @if let Some(table) = differences::ratios(shown) { h3 { "Ratios of times" } (table) }
+            }
+        }
+    }
+}
+
+fn count_sections(shown: &[Shown<'_>]) -> Markup {
+    let is_counted = |result: &Shown<'_>| {
+        let absent = result.document.absent.iter().any(|absent| absent.workload.is_some());
+        absent || result.cases.iter().any(|case| case.ours().or(case.linux()).is_some())
+    };
+    html! {
+        @if shown.iter().any(is_counted) {
+            section #counts {
+                h2 { "Interrupts per operation" }
+                @for result in shown {
+                    (each(result, is_counted(result).then(|| counts::table(result.document, &result.cases))))
+                }
+            }
+            section #scaling {
+                h2 { "Interrupts per operation over CPUs" }
+                (counts::charts(shown))
+            }
+        }
+        @if let Some(charts) = ablation::charts(shown) {
+            section #ablation {
+                h2 { "What each mechanism changes" }
+                p { "Interrupts per operation on Ceasefire, hatched with a mechanism switched off, filled with all of them on. The line across is the lower bound." }
+                (charts)
+            }
+        }
+    }
+}
+
+fn time_section(shown: &[Shown<'_>]) -> Markup {
+    let tables: Vec<_> =
+        shown.iter().filter_map(|result| Some((result, times::table(&result.cases)?))).collect();
+    html! {
+        @if !tables.is_empty() {
+            section #times {
+                h2 { "Time per operation" }
+                p {
+                    "Ceasefire's time divided by Linux's: the median of the pairs of runs, with the least and the most. A filled circle: every "
+                    "pair was faster. A diamond: every pair was slower. A hollow circle: the pairs disagree."
+                }
+                @if let Some(charts) = times::charts(shown) { (charts) }
+                @for (result, table) in tables { (each(result, Some(table))) }
+            }
+        }
+    }
+}
+
+fn programs(shown: &[Shown<'_>]) -> Markup {
+    let parts: Vec<_> =
+        shown.iter().filter_map(|result| Some((result, program::sections(result.document)?))).collect();
+    html! {
+        @if !parts.is_empty() {
+            section #programs {
+                h2 { "One program on both kernels" }
+                @for (result, part) in parts { (each(result, Some(part))) }
+            }
+        }
+    }
+}
+
+/// Names of all workloads, in the order in which they come.
+fn workloads<'a>(results: &[Shown<'a>]) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for case in results.iter().flat_map(|result| &result.cases) {
+        if !names.contains(&case.workload) {
+            names.push(case.workload);
+        }
+    }
+    names
+}
+
+/// The hatching of bars, which the style sheet refers to.
+fn patterns() -> Markup {
+    html! {
+        svg.patterns aria-hidden="true" width="0" height="0" {
+            defs {
+                pattern #hatch patternUnits="userSpaceOnUse" width="5" height="5" patternTransform="rotate(45)" {
+                    rect.paper width="5" height="5" {}
+                    rect.ink width="2" height="5" {}
+                }
+                pattern #dots patternUnits="userSpaceOnUse" width="4" height="4" {
+                    rect.paper width="4" height="4" {}
+                    circle.ink cx="2" cy="2" r="1" {}
+                }
+            }
+        }
+    }
+}
