@@ -16,6 +16,7 @@ mod linux;
 mod measurement;
 mod mechanisms;
 mod monitor;
+mod number;
 mod order;
 mod page;
 mod program;

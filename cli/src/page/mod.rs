@@ -1,25 +1,25 @@
 //! The HTML page of results: one file that needs nothing else, for screen and paper, light and dark, without scripts.
 //!
 //! [`render`] makes it from one document or from several, which then stand side by side. Counts and times have sections of their
-//! own and never share a chart. Each kind of chart has a file in `chart`; `case` arranges the records, the other files are the
-//! page's sections. Everything that comes from a file goes through the template's escaping: there is no other way into the page.
+//! own and never share a chart. Each kind of chart has a file in `chart`; the other files are the page's sections, made from the
+//! cases of `result::case`. Everything that comes from a file goes through the template's escaping: there is no other way into
+//! the page.
 
 mod ablation;
-mod case;
 mod chart;
 mod counts;
 mod differences;
 mod findings;
 mod head;
 mod method;
-mod number;
 mod program;
 mod runs;
 mod times;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::result::Document;
+use crate::number;
+use crate::result::{Document, case};
 use case::Case;
 
 /// Ours, constant: it may be written into the page as it is.

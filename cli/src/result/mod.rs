@@ -4,8 +4,10 @@
 //! case, which say from which runs their figures come. What could not be measured stands in `absent` with the reason, so that a
 //! missing row is never mistaken for one that was not asked for.
 //!
-//! Fields are only ever added; a change of meaning changes [`SCHEMA`]. `file` writes and reads documents.
+//! Fields are only ever added; a change of meaning changes [`SCHEMA`]. `file` writes and reads documents, `case` arranges records for whoever
+//! shows them.
 
+pub(crate) mod case;
 mod file;
 mod host;
 

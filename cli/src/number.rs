@@ -4,7 +4,7 @@
 const MINUS: char = '−';
 
 /// A count for each operation, with its decimals so that a column of them lines up.
-pub(super) fn count(value: f64) -> String {
+pub(crate) fn count(value: f64) -> String {
     match value.abs() {
         0.0 => "0.00".into(),
         size if size < 0.0005 => "<0.001".into(),
@@ -16,7 +16,7 @@ pub(super) fn count(value: f64) -> String {
 }
 
 /// The same without decimals that say nothing: for labels in charts.
-pub(super) fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let text = count(value);
     match text.contains('.') && !text.starts_with('<') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -25,12 +25,12 @@ pub(super) fn short(value: f64) -> String {
 }
 
 /// A whole number.
-pub(super) fn whole(value: u64) -> String {
+pub(crate) fn whole(value: u64) -> String {
     grouped(&value.to_string())
 }
 
 /// Nanoseconds in the unit that leaves one to three digits before the point.
-pub(super) fn time(nanoseconds: f64) -> String {
+pub(crate) fn time(nanoseconds: f64) -> String {
     let (value, unit) = match nanoseconds.abs() {
         size if size < 999.5 => (nanoseconds, "ns"),
         size if size < 999.5e3 => (nanoseconds / 1e3, "µs"),
@@ -41,12 +41,12 @@ pub(super) fn time(nanoseconds: f64) -> String {
 }
 
 /// How many times as much.
-pub(super) fn ratio(value: f64) -> String {
+pub(crate) fn ratio(value: f64) -> String {
     format!("{}×", three_digits(value))
 }
 
 /// The change from one value to another in per cent: `+50 %`; in words where a percentage says nothing.
-pub(super) fn change(from: f64, to: f64) -> String {
+pub(crate) fn change(from: f64, to: f64) -> String {
     if from == to {
         return "same".into();
     }
@@ -65,12 +65,12 @@ pub(super) fn change(from: f64, to: f64) -> String {
 }
 
 /// Any figure of a workload's own.
-pub(super) fn figure(value: f64) -> String {
+pub(crate) fn figure(value: f64) -> String {
     if value.fract() == 0.0 { decimal(value, 0) } else { short(value) }
 }
 
 /// Bytes in the binary unit that fits.
-pub(super) fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     let mebibytes = count as f64 / (1024.0 * 1024.0);
     let (value, unit) = if mebibytes < 1024.0 { (mebibytes, "MiB") } else { (mebibytes / 1024.0, "GiB") };
     format!("{}\u{a0}{unit}", three_digits(value))

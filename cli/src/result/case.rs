@@ -19,32 +19,32 @@ const UNCLEAR: f64 = 1.2;
 
 /// One case of a workload at one number of CPUs.
 #[derive(Debug)]
-pub(super) struct Case<'a> {
-    pub(super) workload: &'a str,
-    pub(super) case: Option<&'a str>,
-    pub(super) cpus: u32,
+pub(crate) struct Case<'a> {
+    pub(crate) workload: &'a str,
+    pub(crate) case: Option<&'a str>,
+    pub(crate) cpus: u32,
     document: &'a Document,
     records: Vec<&'a Record>,
 }
 
 /// A count of one side, and the mode it comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Count {
-    pub(super) per_operation: f64,
-    pub(super) mode: Mode,
+pub(crate) struct Count {
+    pub(crate) per_operation: f64,
+    pub(crate) mode: Mode,
 }
 
 /// Times of ours divided by Linux's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ratio {
-    pub(super) spread: Spread,
+pub(crate) struct Ratio {
+    pub(crate) spread: Spread,
     /// How many pairs of neighbouring runs; none when only the medians could be divided.
-    pub(super) pairs: usize,
+    pub(crate) pairs: usize,
 }
 
 /// How ours stands beside Linux, less being better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Better,
     Same,
     Worse,
@@ -52,7 +52,7 @@ pub(super) enum Verdict {
 
 impl<'a> Case<'a> {
     /// All measured cases of a document: workloads and cases in the document's order, each by rising CPUs.
-    pub(super) fn all_of(document: &'a Document) -> Vec<Self> {
+    pub(crate) fn all_of(document: &'a Document) -> Vec<Self> {
         let mut cases: Vec<Self> = Vec::new();
         for record in document.records.iter().filter(|record| is_measured(record)) {
             let same = |case: &&mut Case<'_>| {
@@ -87,12 +87,12 @@ impl<'a> Case<'a> {
     }
 
     /// The case's name, which a workload with one case does not have.
-    pub(super) fn name(&self) -> &'a str {
+    pub(crate) fn name(&self) -> &'a str {
         self.case.unwrap_or("")
     }
 
     /// "workload case on 4 CPUs".
-    pub(super) fn full_name(&self) -> String {
+    pub(crate) fn full_name(&self) -> String {
         let case = self.case.map(|name| format!(" {name}")).unwrap_or_default();
         format!("{}{case} on {}", self.workload, cpus(self.cpus))
     }
@@ -116,16 +116,16 @@ impl<'a> Case<'a> {
     }
 
     /// Ours with all mechanisms on.
-    pub(super) fn ours(&self) -> Option<Count> {
+    pub(crate) fn ours(&self) -> Option<Count> {
         self.count_of(System::Ceasefire, &[])
     }
 
-    pub(super) fn linux(&self) -> Option<Count> {
+    pub(crate) fn linux(&self) -> Option<Count> {
         self.count_of(System::Linux, &[])
     }
 
     /// Ours with mechanisms off: which, and the count.
-    pub(super) fn without(&self) -> Vec<(&'a [String], Count)> {
+    pub(crate) fn without(&self) -> Vec<(&'a [String], Count)> {
         let mut variants: Vec<&'a [String]> = Vec::new();
         for record in &self.records {
             if !record.without.is_empty() && !variants.contains(&record.without.as_slice()) {
@@ -137,17 +137,17 @@ impl<'a> Case<'a> {
     }
 
     /// The least that a correct kernel can do with.
-    pub(super) fn bound(&self) -> Option<f64> {
+    pub(crate) fn bound(&self) -> Option<f64> {
         self.records.iter().find_map(|record| record.bound_per_operation)
     }
 
     /// Instructions of all CPUs for each operation, on our side.
-    pub(super) fn instructions(&self) -> Option<f64> {
+    pub(crate) fn instructions(&self) -> Option<f64> {
         self.of(System::Ceasefire, &[]).find_map(|record| record.instructions_per_operation)
     }
 
     /// The record whose time counts: single mode before parallel.
-    pub(super) fn timed(&self, system: System) -> Option<&'a Record> {
+    pub(crate) fn timed(&self, system: System) -> Option<&'a Record> {
         let mut timed: Vec<_> = self
             .of(system, &[])
             .filter(|record| record.mode != Mode::Deterministic && record.nanoseconds_per_operation.is_some())
@@ -157,7 +157,7 @@ impl<'a> Case<'a> {
     }
 
     /// Our interrupts beside Linux's.
-    pub(super) fn counts(&self) -> Option<Verdict> {
+    pub(crate) fn counts(&self) -> Option<Verdict> {
         let (ours, linux) = (self.ours()?.per_operation, self.linux()?.per_operation);
         // An interrupt in two hundred operations is noise where Linux needs none.
         let same = (linux * SAME).max(0.005);
@@ -169,13 +169,13 @@ impl<'a> Case<'a> {
     }
 
     /// Whether ours needs no more interrupts than any correct kernel must.
-    pub(super) fn is_at_the_bound(&self) -> bool {
+    pub(crate) fn is_at_the_bound(&self) -> bool {
         let at = |ours: f64, bound: f64| ours <= bound + (bound * SAME).max(0.005);
         self.ours().zip(self.bound()).is_some_and(|(ours, bound)| at(ours.per_operation, bound))
     }
 
     /// Our time divided by Linux's, pair by pair.
-    pub(super) fn ratio(&self) -> Option<Ratio> {
+    pub(crate) fn ratio(&self) -> Option<Ratio> {
         let (ours, linux) = (self.timed(System::Ceasefire)?, self.timed(System::Linux)?);
         if ours.mode != linux.mode {
             return None;
@@ -211,7 +211,7 @@ fn is_drawable(spread: &Spread) -> bool {
 
 impl Ratio {
     /// Clear only when all pairs agree.
-    pub(super) fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         let Spread { least, median, most } = self.spread;
         let alone = least == most && (1.0 / UNCLEAR..=UNCLEAR).contains(&median);
         match self.spread.side_of(1.0) {
@@ -223,14 +223,14 @@ impl Ratio {
 }
 
 /// Whether a record has figures of operations: a run of a program that measures nothing has none.
-pub(super) fn is_measured(record: &Record) -> bool {
+pub(crate) fn is_measured(record: &Record) -> bool {
     record.interrupts_per_operation.is_some()
         || record.nanoseconds_per_operation.is_some()
         || record.instructions_per_operation.is_some()
 }
 
 /// The cases of one workload after the other.
-pub(super) fn by_workload<'b, 'a>(cases: &'b [Case<'a>]) -> Vec<(&'a str, &'b [Case<'a>])> {
+pub(crate) fn by_workload<'b, 'a>(cases: &'b [Case<'a>]) -> Vec<(&'a str, &'b [Case<'a>])> {
     cases
         .chunk_by(|one, next| one.workload == next.workload)
         .map(|chunk| (chunk[0].workload, chunk))
@@ -238,7 +238,7 @@ pub(super) fn by_workload<'b, 'a>(cases: &'b [Case<'a>]) -> Vec<(&'a str, &'b [C
 }
 
 /// The mechanisms that were off, as a label.
-pub(super) fn off(without: &[String]) -> String {
+pub(crate) fn off(without: &[String]) -> String {
     match Mechanism::ALL.iter().all(|all| without.iter().any(|name| name == all.name())) {
         true => "all off".into(),
         false => format!("{} off", without.join("+")),
@@ -246,6 +246,6 @@ pub(super) fn off(without: &[String]) -> String {
 }
 
 /// "1 CPU", "4 CPUs".
-pub(super) fn cpus(count: u32) -> String {
+pub(crate) fn cpus(count: u32) -> String {
     if count == 1 { "1 CPU".into() } else { format!("{count} CPUs") }
 }
