@@ -32,6 +32,8 @@ pub(crate) enum Verb {
     Linux(Box<Run>),
     /// Make an HTML page from saved results, several side by side
     Report(Report),
+    /// Run a program on Ceasefire and on Linux in turn, and show side by side what coherence cost it
+    Compare(Box<Compare>),
     /// Run the project's tests: on the host, of the models, and inside the guest
     Test(Test),
     /// Say what this machine has, what it lacks and how to get it
@@ -64,6 +66,33 @@ pub(crate) struct Report {
     /// Results that --json wrote (docs/guide/results.md)
     #[arg(required = true, value_name = "FILES")]
     pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    #[command(flatten)]
+    pub(crate) guest: GuestOptions,
+    /// Runs on each side
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) runs: u32,
+    /// Also measure what each mechanism is worth to the program: one deterministic run with each switched off
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Another Linux kernel than Debian's: a bzImage
+    #[arg(long, value_name = "PATH")]
+    pub(crate) linux: Option<PathBuf>,
+    /// Write everything measured to this file as JSON (docs/guide/results.md); it replaces an older one only when complete
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a page with charts to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Print no comparison: only what the program prints
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// The program, as a path or a name in PATH, and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub(crate) program: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

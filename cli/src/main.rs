@@ -6,6 +6,7 @@
 
 mod capture;
 mod command_line;
+mod compare;
 mod diagnosis;
 mod doctor;
 mod failure;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     let ended = command_line::read().and_then(|line| match &line.verb {
         Verb::Run(options) => run::run(options),
         Verb::Linux(options) => linux::run(options),
+        Verb::Compare(options) => compare::run(options),
         Verb::Test(options) => test::run(options),
         Verb::Report(options) => report::run(options),
         Verb::Doctor => doctor::run(),

@@ -1,6 +1,6 @@
 //! `ceasefire run`: one program, once, with its ledger.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -58,29 +58,37 @@ pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
 /// # Errors
 /// A usage failure about flags or the program's name; a host failure when a workload does not build.
 pub(crate) fn order(options: &Run) -> Result<(Order, Input), Failure> {
-    let guest = &options.guest;
-    let mode = mode(guest)?;
+    let mode = mode(&options.guest)?;
+    let mut order = order_for(&options.guest, &options.program, mode)?;
+    let (input, packed_input) = input(mode)?;
+    order.packed_input = packed_input;
+    Ok((order, input))
+}
+
+/// The same in a mode that is decided already, and without input.
+///
+/// # Errors
+/// As [`order`].
+pub(crate) fn order_for(guest: &GuestOptions, words: &[OsString], mode: Mode) -> Result<Order, Failure> {
     let without = mechanisms::parse(&guest.without)?;
-    let [name, arguments @ ..] = &options.program[..] else {
+    let [name, arguments @ ..] = words else {
         return Err(Failure::usage("no program to run was given: ./ceasefire run -- PROGRAM [ARGUMENTS]"));
     };
     let (program, place) = find(name)?;
-    let (input, packed_input) = input(mode)?;
-    let order = Order {
+    Ok(Order {
         program,
         place,
         arguments: arguments.to_vec(),
         companions: guest.companions(),
         environment: guest.env.clone(),
-        packed_input,
+        packed_input: None,
         board: guest.machine,
         cpus: guest.cpus,
         memory: guest.memory,
         mode,
         without,
         kernel_words: guest.kernel.iter().cloned().collect(),
-    };
-    Ok((order, input))
+    })
 }
 
 /// The program of that name on the host, and its place in the guest. A name that is neither a path nor in PATH may be a
@@ -111,18 +119,26 @@ fn find(name: &OsStr) -> Result<(PathBuf, PathBuf), Failure> {
 /// # Errors
 /// A usage failure when a seed is given to a mode that has none.
 fn mode(options: &GuestOptions) -> Result<Mode, Failure> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let default = if options.cpus as usize <= cores { Mode::Parallel } else { Mode::Single };
+    mode_or(options, default)
+}
+
+/// The mode asked for, or another.
+///
+/// # Errors
+/// As [`mode`].
+pub(crate) fn mode_or(options: &GuestOptions, default: Mode) -> Result<Mode, Failure> {
     if options.deterministic {
         return Ok(Mode::Deterministic { seed: options.seed });
     }
     if options.seed.is_some() {
         return Err(Failure::usage("--seed varies deterministic runs: add --deterministic"));
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(match options.mode {
         Some(Turns::Parallel) => Mode::Parallel,
         Some(Turns::Single) => Mode::Single,
-        None if options.cpus as usize <= cores => Mode::Parallel,
-        None => Mode::Single,
+        None => default,
     })
 }
 
@@ -131,6 +147,14 @@ fn input(mode: Mode) -> Result<(Input, Option<Vec<u8>>), Failure> {
     if !matches!(mode, Mode::Deterministic { .. }) {
         return Ok((Input::Ours, None));
     }
+    Ok((Input::Packed, Some(whole_input()?)))
+}
+
+/// Our standard input to its end; nothing when it is a terminal, at which nobody would know that we wait.
+///
+/// # Errors
+/// A host failure when it cannot be read.
+pub(crate) fn whole_input() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     if !io::stdin().is_terminal() {
         io::stdin()
@@ -138,7 +162,7 @@ fn input(mode: Mode) -> Result<(Input, Option<Vec<u8>>), Failure> {
             .read_to_end(&mut bytes)
             .map_err(|error| Failure::host("read standard input", error))?;
     }
-    Ok((Input::Packed, Some(bytes)))
+    Ok(bytes)
 }
 
 fn create(path: &Path) -> Result<File, Failure> {

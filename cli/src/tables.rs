@@ -30,7 +30,7 @@ pub(crate) fn lines(table: &Table) -> String {
 pub(crate) fn render(report: &Report, without: &[&str], title: &str) -> String {
     let off = if without.is_empty() { String::new() } else { format!(", without {}", without.join(", ")) };
     let sections = [
-        causes(report),
+        causes(report, "interrupts sent"),
         explained(report, "received", "interrupts received", "CPUs"),
         explained(report, "handled", "what they did about it", "times"),
         explained(report, "executed", "invalidated", "times"),
@@ -42,8 +42,8 @@ pub(crate) fn render(report: &Report, without: &[&str], title: &str) -> String {
 }
 
 /// Requests and interrupts by cause.
-fn causes(report: &Report) -> Option<String> {
-    let mut table = plain(&["interrupts sent", "requests", "interrupts", "meaning"]);
+pub(crate) fn causes(report: &Report, title: &str) -> Option<String> {
+    let mut table = plain(&[title, "requests", "interrupts", "meaning"]);
     align_right(&mut table, &[1, 2]);
     for row in report.group("requested").filter(|row| row.total() > 0) {
         let sent = report.total("sent", &row.name);
@@ -58,7 +58,7 @@ fn causes(report: &Report) -> Option<String> {
 }
 
 /// One group with the library's explanations.
-fn explained(report: &Report, group: &str, title: &str, unit: &str) -> Option<String> {
+pub(crate) fn explained(report: &Report, group: &str, title: &str, unit: &str) -> Option<String> {
     let mut table = plain(&[title, unit, "meaning"]);
     align_right(&mut table, &[1]);
     for row in report.group(group).filter(|row| row.total() > 0) {
@@ -94,7 +94,8 @@ fn by_cpu(report: &Report) -> Option<String> {
     Some(lines(&table))
 }
 
-fn align_right(table: &mut Table, columns: &[usize]) {
+/// These columns hold numbers.
+pub(crate) fn align_right(table: &mut Table, columns: &[usize]) {
     for column in columns {
         if let Some(column) = table.column_mut(*column) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -135,7 +136,7 @@ fn summary(report: &Report) -> String {
 }
 
 /// A sentence about the system calls that the program missed, if any.
-fn unknown_calls(report: &Report) -> String {
+pub(crate) fn unknown_calls(report: &Report) -> String {
     let calls: Vec<_> = report
         .unknown_system_calls
         .iter()
@@ -148,8 +149,8 @@ fn unknown_calls(report: &Report) -> String {
         .collect();
     match &calls[..] {
         [] => String::new(),
-        [call] => format!(" It made a system call that this kernel does not have: {call}."),
-        calls => format!(" It made system calls that this kernel does not have: {}.", calls.join(", ")),
+        [call] => format!(" It made a system call that Ceasefire does not have: {call}."),
+        calls => format!(" It made system calls that Ceasefire does not have: {}.", calls.join(", ")),
     }
 }
 
@@ -192,8 +193,8 @@ mod tests {
             "2 interrupts were sent for coherence (2 met user code, 0 the kernel, 0 an idle CPU); 6 "
         ));
         assert!(text.contains("Signal 9 killed") && text.contains("io_uring_setup (3 times)"), "{text}");
-        let tables =
-            causes(&sample()).unwrap() + &explained(&sample(), "skipped", "avoided", "times").unwrap();
+        let tables = causes(&sample(), "interrupts sent").unwrap()
+            + &explained(&sample(), "skipped", "avoided", "times").unwrap();
         assert!(tables.lines().all(|line| line.len() <= usize::from(WIDTH)), "{tables}");
     }
 

@@ -110,6 +110,25 @@ fn flags_that_make_no_sense() {
 }
 
 #[test]
+fn comparisons_that_make_no_sense() {
+    let folder = folder();
+    for (arguments, words) in [
+        (&["--runs", "0", "x"][..], &["--runs", "1..=100"][..]),
+        (&[], &["<PROGRAM>"]),
+        (&["--linux", "no/such/x", "--runs", "1", "--", "./text"], &["ELF"]),
+        (&["--without", "eager", "x"], &["eager", "vanilla"]),
+        (&["--json", "folder", "--", "/bin/busybox"], &["is a folder"]),
+        (&["--html", "no/such/folder/x", "--", "/bin/busybox"], &["no folder no/such/folder"]),
+        (&["--env", "NAME", "--", "/bin/busybox"], &["--env", "NAME=VALUE"]),
+        (&["--", "./missing"], &["missing", "no such file"]),
+        (&["--", "./script"], &["script for /bin/dash", "not packed"]),
+    ] {
+        let arguments: Vec<_> = std::iter::once("compare").chain(arguments.iter().copied()).collect();
+        assert_refused(folder.path(), &arguments, words);
+    }
+}
+
+#[test]
 fn an_older_result_survives_a_refusal() {
     let folder = folder();
     let result = folder.path().join("result.json");

@@ -58,6 +58,17 @@ pub(crate) enum System {
     Linux,
 }
 
+impl Mode {
+    /// The name used in results.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Mode::Deterministic => "deterministic",
+            Mode::Single => "single",
+            Mode::Parallel => "parallel",
+        }
+    }
+}
+
 impl Display for System {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(match self {
