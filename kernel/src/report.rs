@@ -12,7 +12,7 @@ use crate::console::{self, Channel};
 use crate::frames::FRAMES;
 use crate::interrupt::shootdown::COHERENCE;
 use crate::syscall::unknown_calls;
-use crate::{boot, cpu, heap, power, time};
+use crate::{boot, cpu, heap, power, process, time};
 
 static PROGRAM_START: AtomicU64 = AtomicU64::new(0);
 static FREE_AT_START: AtomicU64 = AtomicU64::new(0);
@@ -34,6 +34,7 @@ pub(crate) fn finish(exit: Exit) -> ! {
 
 fn compose(exit: Exit) -> Report {
     let program_end = time::now();
+    let spent = process::time_of_all();
     let cpus = cpu::count();
     let switches = COHERENCE.switches();
     let mechanism = |mechanism: Mechanism| report::Mechanism {
@@ -49,6 +50,7 @@ fn compose(exit: Exit) -> Report {
         unknown_system_calls: unknown_calls().into_iter().map(|(number, calls)| UnknownCall { number, calls }).collect(),
         clock: Clock { program_start: PROGRAM_START.load(Ordering::Relaxed), program_end },
         memory: memory(),
+        processor_time: Some(report::ProcessorTime { user: spent.user, system: spent.system }),
     }
 }
 

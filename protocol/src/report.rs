@@ -30,6 +30,9 @@ pub struct Report {
     pub clock: Clock,
     /// Memory of the machine.
     pub memory: Memory,
+    /// What the program and everything it started spent on CPUs; none where a kernel did not say.
+    #[serde(default)]
+    pub processor_time: Option<ProcessorTime>,
 }
 
 /// How a program ended: exactly one of the two is given.
@@ -98,6 +101,16 @@ pub struct Clock {
     pub program_start: u64,
     /// When the program's end was noticed.
     pub program_end: u64,
+}
+
+/// Processor time of all CPUs together, in nanoseconds. The sum is exact on both kernels, its parts are estimates: Linux asks at
+/// each timer tick what is running, ours measures long calls and samples short ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessorTime {
+    /// In the program.
+    pub user: u64,
+    /// In the kernel on its behalf.
+    pub system: u64,
 }
 
 /// Memory, in bytes. Zero where a kernel cannot say (the peer of comparisons knows less than ours).

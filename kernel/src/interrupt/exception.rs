@@ -3,7 +3,7 @@
 use super::counters::{self, Kind};
 use crate::arch::registers::{disable_interrupts, enable_interrupts};
 use crate::arch::{TrapFrame, registers};
-use crate::panic;
+use crate::{panic, task};
 
 const NAMES: [&str; 22] = [
     "divide error",
@@ -47,6 +47,11 @@ pub(super) fn handle(frame: &mut TrapFrame) {
     }
     // User code always runs with interrupts on, and its fault may sleep.
     enable_interrupts();
+    if task::is_sampled() { task::sampled(|| serve(frame, address)) } else { serve(frame, address) }
+    disable_interrupts();
+}
+
+fn serve(frame: &mut TrapFrame, address: u64) {
     if frame.vector == PAGE_FAULT {
         let error = frame.error;
         crate::memory::page_fault(address, error);
@@ -54,7 +59,6 @@ pub(super) fn handle(frame: &mut TrapFrame) {
         let vector = frame.vector as u8;
         crate::process::exception(frame, vector);
     }
-    disable_interrupts();
 }
 
 fn die(frame: &TrapFrame, address: u64) -> ! {

@@ -34,6 +34,8 @@ pub(crate) fn end_process(status: ExitStatus) -> ! {
 /// Ends the current thread. `status` becomes that of the process if this is its last thread and `exit_group`
 /// has said no other.
 pub(crate) fn end_thread(status: ExitStatus) -> ! {
+    // The kernel's work, whatever the thread was doing when its end came.
+    task::measure_from_here();
     let thread = current();
     say_goodbye(&thread);
     let process = thread.process().clone();
@@ -41,7 +43,7 @@ pub(crate) fn end_thread(status: ExitStatus) -> ! {
     thread.set_files(None);
     thread.set_context(None);
     if last {
-        end_last(&process, status);
+        end_last(&thread, &process, status);
     } else {
         process.changes.wake_all();
         report_if_stopped(&process);
@@ -90,12 +92,16 @@ fn leave(thread: &Arc<Thread>, process: &Process) -> bool {
     last
 }
 
-fn end_last(process: &Arc<Process>, status: ExitStatus) {
+fn end_last(thread: &Thread, process: &Arc<Process>, status: ExitStatus) {
     process.timers().clear();
     crate::files::lock::release_all(process.id());
-    let usage = process.usage();
+    let peak_pages = process.usage().peak_pages;
+    let until_here = thread.usage();
     drop(task::current().leave_space());
     drop(process.set_memory(None));
+    // Giving back a large memory takes long, and those who wait for the process want to know.
+    process.add_past_usage(&Usage { time: thread.usage().time.since(until_here.time), ..Usage::default() });
+    let usage = Usage { peak_pages, ..process.usage() };
     let status = process.signals.lock().ending.unwrap_or(status);
     hang_up_orphaned_groups(process.id());
     let orphans = FAMILY.lock().disown_children(process.id());
@@ -171,8 +177,8 @@ fn death_notice(process: &Process, signal: Signal, status: ExitStatus, usage: &U
         process: process.id(),
         user: process.credentials().user.real,
         status: value,
-        user_ticks: usage.user / NANOSECONDS_PER_TICK,
-        system_ticks: 0,
+        user_ticks: usage.time.user / NANOSECONDS_PER_TICK,
+        system_ticks: usage.time.system / NANOSECONDS_PER_TICK,
     };
     Information { signal, error: 0, code, origin }
 }

@@ -60,7 +60,7 @@ pub(crate) use main_program::start_init;
 pub(crate) use status::{ExitStatus, Usage};
 pub(crate) use strings::Strings;
 pub(crate) use thread::{DEFAULT_TIMER_SLACK, FaultRecord, NAME_SIZE, Thread};
-pub(crate) use thread_group::Process;
+pub(crate) use thread_group::{Process, time_of_all};
 pub(crate) use timers::{Interval, PosixTimer};
 pub(crate) use user_space::UserSpace;
 pub(crate) use wait::{Event, Report, WaitOptions, Which, wait};

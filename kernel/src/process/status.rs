@@ -1,6 +1,7 @@
 //! How a process ended, and what it used while it lived.
 
 use super::signal::Signal;
+use crate::task::ProcessorTime;
 
 /// The end of a process. Nothing here dumps cores, so the wait status never says that one was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,8 +25,8 @@ impl ExitStatus {
 /// What a thread, a process or its children used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
-    /// Nanoseconds on a CPU. User and system time are not told apart: all of it counts as user time.
-    pub(crate) user: u64,
+    /// Nanoseconds on a CPU.
+    pub(crate) time: ProcessorTime,
     /// Page faults that needed no input.
     pub(crate) minor_faults: u64,
     /// Most pages resident at once.
@@ -35,7 +36,8 @@ pub(crate) struct Usage {
 impl Usage {
     /// Adds what another used.
     pub(crate) fn add(&mut self, other: &Usage) {
-        self.user += other.user;
+        self.time.user += other.time.user;
+        self.time.system += other.time.system;
         self.minor_faults += other.minor_faults;
         self.peak_pages = self.peak_pages.max(other.peak_pages);
     }

@@ -172,7 +172,8 @@ impl Thread {
 
     /// What it used so far.
     pub(crate) fn usage(&self) -> Usage {
-        Usage { user: self.cpu_time(), ..Usage::default() }
+        let time = self.task().map_or_else(Default::default, |task| task.processor_time());
+        Usage { time, ..Usage::default() }
     }
 
     /// CPU time in nanoseconds.

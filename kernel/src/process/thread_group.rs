@@ -12,6 +12,7 @@ use super::signal::{Action, Actions, Signal, SignalState};
 use super::timers::Timers;
 use super::{Thread, Usage, UserSpace};
 use crate::sync::{InterruptLock, SpinLock, WaitQueue};
+use crate::task::ProcessorTime;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -53,6 +54,22 @@ pub(crate) struct Process {
     /// Set once a program was loaded since the last fork: `setpgid` by the parent is refused then.
     pub(super) executed: AtomicBool,
     faults: AtomicU64,
+}
+
+/// User and system time of all threads that are gone, of whatever process.
+static PAST: (AtomicU64, AtomicU64) = (AtomicU64::new(0), AtomicU64::new(0));
+
+/// Processor time of all programs that ever ran.
+pub(crate) fn time_of_all() -> ProcessorTime {
+    let mut all = ProcessorTime { user: PAST.0.load(Ordering::Relaxed), system: PAST.1.load(Ordering::Relaxed) };
+    for process in super::process_ids().into_iter().filter_map(super::find_process) {
+        for thread in process.threads() {
+            let time = thread.usage().time;
+            all.user += time.user;
+            all.system += time.system;
+        }
+    }
+    all
 }
 
 impl Process {
@@ -207,7 +224,10 @@ impl Process {
 
     /// Keeps what a thread that ends has used.
     pub(super) fn add_past_usage(&self, usage: &Usage) {
-        self.past_time.fetch_add(usage.user, Ordering::Relaxed);
+        let ProcessorTime { user, system } = usage.time;
+        self.past_time.fetch_add(user + system, Ordering::Relaxed);
+        PAST.0.fetch_add(user, Ordering::Relaxed);
+        PAST.1.fetch_add(system, Ordering::Relaxed);
         self.past_usage.lock().add(usage);
     }
 

@@ -32,8 +32,8 @@ pub(super) struct UsageRecord {
 impl UsageRecord {
     pub(super) fn of(usage: &Usage) -> UsageRecord {
         UsageRecord {
-            user: Timeval::from_nanoseconds(usage.user),
-            system: Timeval::from_nanoseconds(0),
+            user: Timeval::from_nanoseconds(usage.time.user),
+            system: Timeval::from_nanoseconds(usage.time.system),
             peak_resident: usage.peak_pages * 4,
             unused: [0; 3],
             minor_faults: usage.minor_faults,
@@ -105,10 +105,11 @@ pub(super) fn getrusage(arguments: &Arguments) -> Result<usize, Errno> {
 /// `times(result)`.
 pub(super) fn times(arguments: &Arguments) -> Result<usize, Errno> {
     let thread = current();
-    let own = thread.process().usage();
-    let children = thread.process().child_usage();
+    let own = thread.process().usage().time;
+    let children = thread.process().child_usage().time;
     if arguments[0] != 0 {
-        let ticks = [own.user, 0, children.user, 0].map(|nanoseconds| nanoseconds / NANOSECONDS_PER_TICK);
+        let times = [own.user, own.system, children.user, children.system];
+        let ticks = times.map(|nanoseconds| nanoseconds / NANOSECONDS_PER_TICK);
         user::write(arguments[0], &ticks)?;
     }
     Ok((time::now() / NANOSECONDS_PER_TICK) as usize)

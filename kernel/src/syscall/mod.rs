@@ -34,6 +34,7 @@ mod unknown;
 
 use crate::arch::TrapFrame;
 use crate::process::signal::{Interrupted, deliver};
+use crate::task;
 
 pub(crate) use errno::Errno;
 pub(crate) use system::system_name;
@@ -46,7 +47,12 @@ pub(crate) type Arguments = [u64; 6];
 pub(crate) const RESTART_SYSCALL: u64 = linux_raw_sys::general::__NR_restart_syscall as u64;
 
 /// Runs the system call that `frame` asks for and leaves its result there.
+#[inline]
 pub(crate) fn dispatch(frame: &mut TrapFrame) {
+    if task::is_sampled() { task::sampled(|| serve(frame)) } else { serve(frame) }
+}
+
+fn serve(frame: &mut TrapFrame) {
     let number = frame.rax;
     match table::call(frame, number, &frame.arguments()) {
         Ok(value) => frame.rax = value as u64,

@@ -276,8 +276,8 @@ fn child_information(report: &Report) -> Information {
         process: report.process,
         user: report.user,
         status,
-        user_ticks: report.usage.user / NANOSECONDS_PER_TICK,
-        system_ticks: 0,
+        user_ticks: report.usage.time.user / NANOSECONDS_PER_TICK,
+        system_ticks: report.usage.time.system / NANOSECONDS_PER_TICK,
     };
     Information { signal: Signal::SIGCHLD, error: 0, code, origin }
 }

@@ -13,6 +13,7 @@
 mod class;
 mod loaded;
 mod placement;
+mod processor_time;
 mod queueing;
 mod run_queue;
 mod scheduler;
@@ -38,6 +39,7 @@ use crate::time::{Expire, Timer};
 
 pub(crate) use class::Class;
 pub(crate) use loaded::{is_switching, with_loaded};
+pub(crate) use processor_time::{ProcessorTime, is_sampled, measure_from_here, measured, measured_if_long, sampled};
 pub(crate) use scheduler::{
     arrived, become_idle, busy_time, exit_current, is_idle, name_of_current, on_reschedule, preempt_here, prepare_to_sleep, run_idle, runnable, sleep, stay_awake, tick, yield_if_needed,
     yield_now,
@@ -89,6 +91,7 @@ pub(crate) struct Task {
     /// When it last began to run, and how long it has run, in nanoseconds.
     since: AtomicU64,
     ran: AtomicU64,
+    account: processor_time::Account,
     /// The CPU it runs on, waits for, or ran on last.
     cpu: AtomicU32,
     affinity: AtomicU64,
@@ -145,6 +148,7 @@ impl Task {
             position: AtomicU64::new(0),
             since: AtomicU64::new(0),
             ran: AtomicU64::new(0),
+            account: processor_time::Account::new(),
             cpu: AtomicU32::new(cpu::index() as u32),
             affinity: AtomicU64::new(CpuSet::ALL.bits()),
             alarm: Once::new(),
@@ -244,6 +248,11 @@ impl Task {
         scheduler::cpu_time(self)
     }
 
+    /// The same, by whether the program or the kernel ran.
+    pub(crate) fn processor_time(&self) -> ProcessorTime {
+        self.account.split(self.cpu_time())
+    }
+
     /// Whether the task is asleep (for `/proc`).
     pub(crate) fn is_asleep(&self) -> bool {
         matches!(self.state.load(Ordering::Relaxed), SLEEPING | PARKED)
@@ -282,6 +291,11 @@ impl Task {
             user.set_gs_base(base, is_current(self));
         }
     }
+}
+
+/// What a CPU has spent on programs and kernel tasks since it started.
+pub(crate) fn processor_time_of_cpu(cpu: usize) -> ProcessorTime {
+    processor_time::split_of_cpu(cpu, busy_time(cpu))
 }
 
 fn is_current(task: &Task) -> bool {

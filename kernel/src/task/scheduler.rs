@@ -303,7 +303,8 @@ fn bury(task: Arc<Task>) {
 /// Adds the time since the last look to a running task's account.
 fn account(task: &Task, now: u64) {
     let ran = now.saturating_sub(task.since.swap(now, Ordering::Relaxed));
-    task.ran.fetch_add(ran, Ordering::Relaxed);
+    let all = task.ran.fetch_add(ran, Ordering::Relaxed) + ran;
+    task.account.advance(all);
     let class = task.class();
     if !class.is_real_time() {
         task.position.fetch_add(weighted(class, ran), Ordering::Relaxed);
@@ -312,14 +313,20 @@ fn account(task: &Task, now: u64) {
 
 /// CPU time of a task, its present turn included.
 pub(super) fn cpu_time(task: &Task) -> u64 {
-    let ran = task.ran.load(Ordering::Relaxed);
     if ptr::eq(cpu::current_task(), task) {
-        return ran + time::now().saturating_sub(task.since.load(Ordering::Relaxed));
+        return running_time();
     }
+    let ran = task.ran.load(Ordering::Relaxed);
     let schedule = SCHEDULES.of(task.cpu()).lock();
     let running = ptr::eq(schedule.current, task);
     drop(schedule);
     if running { ran + time::now().saturating_sub(task.since.load(Ordering::Relaxed)) } else { ran }
+}
+
+/// CPU time of the running task.
+pub(super) fn running_time() -> u64 {
+    let task = current_task();
+    task.ran.load(Ordering::Relaxed) + time::now().saturating_sub(task.since.load(Ordering::Relaxed))
 }
 
 /// Time that a CPU has spent on other tasks than its idle one, in nanoseconds.

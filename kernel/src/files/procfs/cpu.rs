@@ -111,17 +111,25 @@ pub(crate) fn cpuinfo() -> Vec<u8> {
     text.into_bytes()
 }
 
+fn write_stat(text: &mut String, name: &str, [user, system, idle]: [u64; 3]) {
+    // Writing into a string cannot fail. Interrupts count for what they interrupt, so their columns are zero.
+    let _ = writeln!(text, "{name} {user} 0 {system} {idle} 0 0 0 0 0 0");
+}
+
 pub(crate) fn stat() -> Vec<u8> {
     let mut text = String::new();
     let uptime = time::now() / TICK;
-    let busy: Vec<u64> = (0..cpu::count()).map(|cpu| (task::busy_time(cpu) / TICK).min(uptime)).collect();
-    let line = |text: &mut String, name: &str, busy: u64, all: u64| {
-        let _ = writeln!(text, "{name} {busy} 0 0 {} 0 0 0 0 0 0", all - busy);
-    };
-    line(&mut text, "cpu ", busy.iter().sum(), uptime * busy.len() as u64);
-    for (cpu, &busy) in busy.iter().enumerate() {
-        line(&mut text, &format!("cpu{cpu}"), busy, uptime);
+    let mut all = [0; 3];
+    let mut by_cpu = String::new();
+    for cpu in 0..cpu::count() {
+        let spent = task::processor_time_of_cpu(cpu);
+        let (user, system) = (spent.user / TICK, spent.system / TICK);
+        let columns = [user, system, uptime.saturating_sub(user + system)];
+        all.iter_mut().zip(columns).for_each(|(sum, column)| *sum += column);
+        write_stat(&mut by_cpu, &format!("cpu{cpu}"), columns);
     }
+    write_stat(&mut text, "cpu ", all);
+    text.push_str(&by_cpu);
     let (_, forks) = process::counts();
     let boot = time::realtime_offset() / time::SECOND;
     let running = task::runnable();

@@ -57,14 +57,16 @@ pub(crate) fn stat(subject: &Subject) -> Result<Vec<u8>, Errno> {
     // Writing into a string cannot fail, here and below.
     let _ = write!(
         text,
-        "{} ({comm}) {letter} {} {} {} 0 -1 0 {} 0 0 0 {} 0 {} 0 20 0 {} 0 {} ",
+        "{} ({comm}) {letter} {} {} {} 0 -1 0 {} 0 0 0 {} {} {} {} 20 0 {} 0 {} ",
         if subject.is_thread { subject.thread } else { subject.process },
         relations.parent,
         relations.group,
         relations.session,
         usage.minor_faults,
-        usage.user / TICK,
-        children.user / TICK,
+        usage.time.user / TICK,
+        usage.time.system / TICK,
+        children.time.user / TICK,
+        children.time.system / TICK,
         process.threads().len(),
         process.started() / TICK,
     );

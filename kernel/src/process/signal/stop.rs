@@ -60,8 +60,8 @@ fn report(process: &Process, change: Change, code: i32, status: Signal) {
             process: process.id(),
             user: process.credentials().user.real,
             status: i32::from(status.number()),
-            user_ticks: usage.user / super::super::NANOSECONDS_PER_TICK,
-            system_ticks: 0,
+            user_ticks: usage.time.user / super::super::NANOSECONDS_PER_TICK,
+            system_ticks: usage.time.system / super::super::NANOSECONDS_PER_TICK,
         };
         let information = Information { signal: Signal::SIGCHLD, error: 0, code, origin };
         // SIGCHLD does not queue, so there is always room.
