@@ -29,7 +29,7 @@ pub(crate) enum Verb {
     /// Run a program and show which CPUs were interrupted, why, and which interrupts were avoided
     Run(Box<Run>),
     /// Run a program on Debian's Linux kernel in the same machine, and show the interrupts that it counts
-    Linux(Box<Run>),
+    Linux(Box<OnLinux>),
     /// Make an HTML page from saved results, several side by side
     Report(Report),
     /// Run a program on Ceasefire and on Linux in turn, and show side by side what coherence cost it
@@ -93,6 +93,18 @@ pub(crate) struct Compare {
     /// The program, as a path or a name in PATH, and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OnLinux {
+    /// Another Linux kernel than Debian's: a bzImage
+    #[arg(long, value_name = "PATH")]
+    pub(crate) linux: Option<PathBuf>,
+    /// Also count flushes of translations by reason; this takes time
+    #[arg(long)]
+    pub(crate) trace: bool,
+    #[command(flatten)]
+    pub(crate) run: Run,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,8 @@ use crate::session::Names;
 
 /// Lines of the kernel's log that are shown.
 const LOG_LINES: usize = 60;
+/// Lines of Linux's complaints that are shown: a panic with its reason, without all of its registers.
+const LINUX_LINES: usize = 20;
 /// Frames of a backtrace that are followed.
 const FRAMES: usize = 24;
 /// The lowest address of the kernel's half.
@@ -105,6 +107,26 @@ pub(crate) fn describe(sentence: &str, log: &[u8], state: Option<&str>, kernel: 
         }
     }
     text.truncate(text.trim_end().len());
+    text
+}
+
+/// The same for Linux, in few words: where its CPUs stand tells nobody anything, but what it or the first program complained of may.
+pub(crate) fn describe_linux(sentence: &str, spoke: bool, log: &[u8], console: &[u8]) -> String {
+    let mut text = if spoke {
+        format!("on Linux, {sentence}")
+    } else {
+        format!("Linux did not start: {sentence} (an image for other machines, or too little --memory?)")
+    };
+    let complaints = [console, log].map(String::from_utf8_lossy);
+    let lines: Vec<_> = complaints
+        .iter()
+        .flat_map(|text| text.lines())
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty() && !line.contains(protocol::LINUX_FIRST_WORDS))
+        .collect();
+    for line in &lines[lines.len().saturating_sub(LINUX_LINES)..] {
+        let _ = write!(text, "\n  {line}");
+    }
     text
 }
 

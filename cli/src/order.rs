@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::initramfs::Initramfs;
 use crate::kernel_image::{KernelImage, Symbols};
 use crate::program::{Companion, Program};
-use crate::qemu::{Board, Guest, Mode};
+use crate::qemu::{Board, Disk, Guest, Mode};
 use crate::session::{self, Names, Outcome, Streams};
 use crate::size::Memory;
 
@@ -43,6 +43,12 @@ pub(crate) struct Order {
     pub(crate) without: Vec<&'static str>,
     /// Further words for the kernel's command line.
     pub(crate) kernel_words: Vec<String>,
+    /// A disk, which Linux mounts at `protocol::orders::DISK_MOUNT`.
+    pub(crate) disk: Option<Disk>,
+    /// Let Linux count its flushes by reason; that takes time, so such a run's times mean nothing.
+    pub(crate) trace: bool,
+    /// Set by `linux::prepare_for_linux` when the kernel is Linux: which of its modules are packed, in loading order.
+    pub(crate) linux: Option<Vec<PathBuf>>,
 }
 
 /// A guest that is ready to start: program checked, everything packed.
@@ -70,6 +76,7 @@ impl Order {
         if let Some(input) = &self.packed_input {
             archive.file(orders::INPUT.as_bytes(), 0o400, input.clone()).map_err(Failure::Usage)?;
         }
+        self.pack_orders_for_linux(&mut archive).map_err(Failure::Usage)?;
         program.check(&archive)?;
         let kernel = kernel()?;
         let folder = tempfile::Builder::new()
@@ -86,9 +93,26 @@ impl Order {
             kernel: kernel.path.clone(),
             initramfs,
             kernel_arguments: self.kernel_arguments(),
+            disk: self.disk.clone(),
+            linux: self.linux.is_some(),
         };
         let symbols = Symbols::of(&program.content);
         Ok(Prepared { order: self, guest, kernel, program: symbols, _folder: folder })
+    }
+
+    /// What only Linux is told, beside its command line.
+    fn pack_orders_for_linux(&self, archive: &mut Initramfs) -> Result<(), String> {
+        let Some(modules) = &self.linux else { return Ok(()) };
+        if self.trace {
+            archive.file(orders::TRACE.as_bytes(), 0o400, Vec::new())?;
+        }
+        if let Some(disk) = &self.disk {
+            let access = if disk.read_only { b"ro\0" } else { b"rw\0" };
+            archive.file(orders::DISK.as_bytes(), 0o400, access.to_vec())?;
+            let paths = modules.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat());
+            archive.file(orders::MODULES.as_bytes(), 0o400, paths.collect())?;
+        }
+        Ok(())
     }
 
     fn whole_environment(&self) -> Result<Vec<OsString>, Failure> {
@@ -111,6 +135,9 @@ impl Order {
     }
 
     fn kernel_arguments(&self) -> String {
+        if self.linux.is_some() {
+            return self.kernel_words.join(" ");
+        }
         let mut words = Vec::new();
         if !self.without.is_empty() {
             words.push(format!("without={}", self.without.join(",")));
@@ -169,6 +196,9 @@ mod tests {
             mode: Mode::Parallel,
             without: Vec::new(),
             kernel_words: Vec::new(),
+            disk: None,
+            trace: false,
+            linux: None,
         }
     }
 

@@ -2,10 +2,11 @@
 //!
 //! What goes through the channels is defined in `protocol`; here they become descriptors that QEMU inherits.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Display};
 use std::io::{self, PipeReader, pipe};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -63,6 +64,15 @@ impl Mode {
     }
 }
 
+/// A disk of the guest: a virtio block device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Disk {
+    /// Its content: a file of the host.
+    pub(crate) image: PathBuf,
+    /// Nothing is written to it.
+    pub(crate) read_only: bool,
+}
+
 /// A guest to start.
 #[derive(Debug)]
 pub(crate) struct Guest {
@@ -73,6 +83,9 @@ pub(crate) struct Guest {
     pub(crate) kernel: PathBuf,
     pub(crate) initramfs: PathBuf,
     pub(crate) kernel_arguments: String,
+    pub(crate) disk: Option<Disk>,
+    /// Its kernel is Linux: the serial line is that kernel's console and takes no input.
+    pub(crate) linux: bool,
 }
 
 /// A running emulator and our ends of its channels.
@@ -174,7 +187,17 @@ impl Guest {
         }
         add("-device");
         add(&format!("isa-debug-exit,iobase={:#x},iosize=4", port::OFF));
-        add("-kernel");
+        if let Some(disk) = &self.disk {
+            add("-drive");
+            line.push(drive(disk));
+            let mut add = |text: &str| line.push(text.into());
+            add("-device");
+            add(match self.board {
+                Board::Q35 => "virtio-blk-pci,drive=disk",
+                Board::Microvm => "virtio-blk-device,drive=disk",
+            });
+        }
+        line.push("-kernel".into());
         line.push(self.kernel.clone().into());
         line.push("-initrd".into());
         line.push(self.initramfs.clone().into());
@@ -220,6 +243,16 @@ impl Guest {
         };
         Ok(Running { emulator, input, ready, monitor, kernel_log, output, errors, report })
     }
+}
+
+/// The back of a disk. A comma in QEMU's options is written twice.
+fn drive(disk: &Disk) -> OsString {
+    let mut option = OsString::from("if=none,id=disk,format=raw,file=");
+    let path =
+        disk.image.as_os_str().as_bytes().split(|byte| *byte == b',').collect::<Vec<_>>().join(&b",,"[..]);
+    option.push(OsStr::from_bytes(&path));
+    option.push(if disk.read_only { ",readonly=on" } else { "" });
+    option
 }
 
 /// QEMU in a process group of its own, so that Ctrl-C reaches us only; and not outliving us where the system offers that.

@@ -88,6 +88,9 @@ pub(crate) fn order_for(guest: &GuestOptions, words: &[OsString], mode: Mode) ->
         mode,
         without,
         kernel_words: guest.kernel.iter().cloned().collect(),
+        disk: None,
+        trace: false,
+        linux: None,
     })
 }
 
@@ -165,7 +168,7 @@ pub(crate) fn whole_input() -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-fn create(path: &Path) -> Result<File, Failure> {
+pub(crate) fn create(path: &Path) -> Result<File, Failure> {
     File::create(path).map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
 }
 

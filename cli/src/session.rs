@@ -6,6 +6,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,9 @@ use crate::failure::Failure;
 use crate::kernel_image::Symbols;
 use crate::monitor::Monitor;
 use crate::qemu::{End, Guest, Running};
+
+/// How long Linux may take until its first program speaks. On a busy host it takes some ten seconds.
+const LINUX_BOOTS_WITHIN: Duration = Duration::from_secs(90);
 
 /// Where a guest's stream goes.
 pub(crate) type Sink = Box<dyn Write + Send>;
@@ -62,6 +66,8 @@ pub(crate) struct Outcome {
 
 enum Event {
     EmulatorGone,
+    /// The first word on the log: our kernel, or the first program on Linux, has begun.
+    Spoke,
     GuestReset,
     /// A sink refused: the error of the program's standard output or error.
     SinkClosed(io::Error),
@@ -80,7 +86,7 @@ pub(crate) fn run(
     names: Names,
 ) -> Result<Outcome, Failure> {
     let started = Instant::now();
-    let Running { mut emulator, input, ready, monitor, kernel_log, output, errors, report } =
+    let Running { mut emulator, input, ready, monitor, kernel_log: log, output, errors, report } =
         guest.start()?;
     let (events, queue) = channel();
     let reset = events.clone();
@@ -92,20 +98,35 @@ pub(crate) fn run(
     let signalled = events.clone();
     spawn(move || signals.forever().for_each(|signal| drop(signalled.send(Event::Signal(signal)))));
 
-    feed(input, ready, streams.input);
+    let kernel_log = streams.kernel_log.map(Shared::new);
+    let console = if guest.linux {
+        let copy = kernel_log.clone();
+        Some(spawn(move || {
+            // Held open: at the end of its input QEMU would close the line.
+            let _input = input;
+            collect(ready, copy)
+        }))
+    } else {
+        feed(input, ready, streams.input);
+        None
+    };
     let carriers =
         [carry(output, streams.output, events.clone()), carry(errors, streams.errors, events.clone())];
     let report = spawn(move || collect(report, None));
     let complaints = emulator.stderr.take().map(|stream| spawn(move || collect(stream, None)));
     let log = spawn(move || {
-        let log = collect(kernel_log, streams.kernel_log);
+        let log = collect(Announcing { stream: log, events: Some(events.clone()) }, kernel_log);
         let _ = events.send(Event::EmulatorGone);
         log
     });
 
-    let ending = wait(&queue, limit.map(|limit| started + limit));
+    let deadline = limit.map(|limit| started + limit);
+    let boots_until = guest.linux.then(|| started + LINUX_BOOTS_WITHIN);
+    let (ending, spoke) = wait(&queue, deadline, boots_until);
     let state = match ending {
-        Ending::TimeOut | Ending::Reset => Some(diagnosis::examine(&mut monitor, guest.cpus, names)),
+        Ending::TimeOut | Ending::Reset if !guest.linux => {
+            Some(diagnosis::examine(&mut monitor, guest.cpus, names))
+        }
         _ => None,
     };
     // Already gone, or to be: a dead process cannot be killed twice.
@@ -116,24 +137,36 @@ pub(crate) fn run(
         let _ = carrier.join();
     }
     let log = joined(log);
+    let console = console.map(joined).unwrap_or_default();
     let report = joined(report);
     let complaints = complaints.map(joined).unwrap_or_default();
 
     let story = |sentence: String| {
-        Failure::Guest(diagnosis::describe(&sentence, &log, state.as_deref(), names.kernel))
+        Failure::Guest(if guest.linux {
+            diagnosis::describe_linux(&sentence, spoke, &log, &console)
+        } else {
+            diagnosis::describe(&sentence, &log, state.as_deref(), names.kernel)
+        })
     };
     match ending {
         Ending::Signal(signal) => Err(Failure::Signal(signal)),
         Ending::SinkClosed(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::Signal(13)),
         Ending::SinkClosed(error) => Err(Failure::host("write the program's output", error)),
+        Ending::Silent => {
+            let limit = LINUX_BOOTS_WITHIN.as_secs();
+            Err(story(format!("the program did not begin within {limit} s")))
+        }
         Ending::TimeOut => {
             let limit = limit.unwrap_or_default().as_secs_f64();
-            Err(story(format!("the program did not end within {limit} s (--timeout)")))
+            let what = if guest.linux && !spoke { "begin" } else { "end" };
+            Err(story(format!("the program did not {what} within {limit} s (--timeout)")))
         }
+        Ending::Reset if guest.linux => Err(story("its kernel panicked or reset the machine".into())),
         Ending::Reset => {
             Err(story("the guest reset its machine (an exception that its kernel could not handle)".into()))
         }
         Ending::EmulatorGone => match End::of(status) {
+            End::Panicked if guest.linux => Err(story("our first program there gave up".into())),
             End::Panicked => Err(story("the guest's kernel panicked".into())),
             End::Emulator(status) => {
                 let complaints = String::from_utf8_lossy(&complaints);
@@ -156,19 +189,32 @@ enum Ending {
     SinkClosed(io::Error),
     Signal(i32),
     TimeOut,
+    /// It has not said a word in the time it had for that.
+    Silent,
 }
 
-fn wait(queue: &Receiver<Event>, deadline: Option<Instant>) -> Ending {
-    let event = match deadline {
-        None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        Some(deadline) => queue.recv_timeout(deadline.saturating_duration_since(Instant::now())),
-    };
-    match event {
-        Ok(Event::EmulatorGone) | Err(RecvTimeoutError::Disconnected) => Ending::EmulatorGone,
-        Ok(Event::GuestReset) => Ending::Reset,
-        Ok(Event::SinkClosed(error)) => Ending::SinkClosed(error),
-        Ok(Event::Signal(signal)) => Ending::Signal(signal),
-        Err(RecvTimeoutError::Timeout) => Ending::TimeOut,
+/// Waits for the end, and says whether the guest had spoken by then.
+fn wait(queue: &Receiver<Event>, deadline: Option<Instant>, speaks_until: Option<Instant>) -> (Ending, bool) {
+    let mut spoke = false;
+    loop {
+        let until = deadline.into_iter().chain(speaks_until.filter(|_| !spoke)).min();
+        let event = match until {
+            None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(until) => queue.recv_timeout(until.saturating_duration_since(Instant::now())),
+        };
+        let ending = match event {
+            Ok(Event::Spoke) => {
+                spoke = true;
+                continue;
+            }
+            Ok(Event::EmulatorGone) | Err(RecvTimeoutError::Disconnected) => Ending::EmulatorGone,
+            Ok(Event::GuestReset) => Ending::Reset,
+            Ok(Event::SinkClosed(error)) => Ending::SinkClosed(error),
+            Ok(Event::Signal(signal)) => Ending::Signal(signal),
+            Err(RecvTimeoutError::Timeout) if until == deadline => Ending::TimeOut,
+            Err(RecvTimeoutError::Timeout) => Ending::Silent,
+        };
+        return (ending, spoke);
     }
 }
 
@@ -202,14 +248,47 @@ fn carry(mut from: impl Read + Send + 'static, mut to: Sink, events: Sender<Even
     })
 }
 
+/// A stream that says when its first byte has come.
+struct Announcing<R> {
+    stream: R,
+    /// Until then.
+    events: Option<Sender<Event>>,
+}
+
+impl<R: Read> Read for Announcing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.stream.read(buffer)?;
+        if let Some(events) = self.events.take_if(|_| length > 0) {
+            let _ = events.send(Event::Spoke);
+        }
+        Ok(length)
+    }
+}
+
+/// A sink for two streams, whose pieces are not torn apart.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Sink>>);
+
+impl Shared {
+    fn new(sink: Sink) -> Self {
+        Shared(Arc::new(Mutex::new(sink)))
+    }
+
+    /// Writes at once. That a copy cannot be written is no reason to end a run.
+    fn put(&self, bytes: &[u8]) {
+        let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = sink.write_all(bytes).and_then(|()| sink.flush());
+    }
+}
+
 /// Everything that a stream carries, with a copy as it comes.
-fn collect(mut from: impl Read, mut copy: Option<Sink>) -> Vec<u8> {
+fn collect(mut from: impl Read, copy: Option<Shared>) -> Vec<u8> {
     let mut all = Vec::new();
     let mut buffer = [0; 16 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
         all.extend_from_slice(&buffer[..length]);
-        if let Some(sink) = &mut copy {
-            let _ = sink.write_all(&buffer[..length]).and_then(|()| sink.flush());
+        if let Some(sink) = &copy {
+            sink.put(&buffer[..length]);
         }
     }
     all

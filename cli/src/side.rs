@@ -50,7 +50,7 @@ impl Side {
     pub(crate) fn prepare(&self, mut order: Order) -> Result<Prepared, Failure> {
         if self.system == System::Linux {
             fits_linux(&order)?;
-            linux::prepare_for_linux(&mut order)?;
+            linux::prepare_for_linux(&mut order, self.file.as_deref().unwrap_or(Path::new("")))?;
         }
         order.prepare(|| self.image())
     }

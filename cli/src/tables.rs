@@ -180,6 +180,7 @@ mod tests {
             unknown_system_calls: vec![report::UnknownCall { number: 425, calls: 3 }],
             clock: report::Clock::default(),
             memory: report::Memory::default(),
+            processor_time: None,
         }
     }
 

@@ -10,6 +10,9 @@ extern crate alloc;
 
 pub mod report;
 
+/// With these words Linux's first program begins its log: Linux has booted.
+pub const LINUX_FIRST_WORDS: &str = "linux-init: ticks_at_start=";
+
 /// Debug ports: each byte written there joins that stream at the host. (0x402 is SeaBIOS's own.)
 pub mod port {
     /// The kernel's log.
@@ -58,4 +61,14 @@ pub mod orders {
     pub const DIRECTORY: &str = "/.ceasefire/directory";
     /// If present, its whole standard input; the serial line is not used then (deterministic runs).
     pub const INPUT: &str = "/.ceasefire/input";
+    /// If present, Linux's first program counts flushes of translations by reason (rows `linux.flush` of the report). Our kernel
+    /// counts them always, and never looks at this.
+    pub const TRACE: &str = "/.ceasefire/trace";
+    /// If present, the guest has a disk, which Linux's first program mounts at [`DISK_MOUNT`] before the program starts: `ro` or
+    /// `rw`, ended by NUL.
+    pub const DISK: &str = "/.ceasefire/disk";
+    /// Where the disk is mounted.
+    pub const DISK_MOUNT: &str = "/disk";
+    /// With a disk: the paths of modules that Linux's first program loads, in this order, each ended by NUL.
+    pub const MODULES: &str = "/.ceasefire/modules";
 }

@@ -11,26 +11,26 @@
  *
  * Its very first act is to read the time stamp counter, which the emulator starts at zero: the boot time, firmware included.
  */
-#include "../include/workload.h"
+#include "peer.h"
 #include <poll.h>
 #include <signal.h>
 #include <sys/io.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
-enum { LOG = 0x400, ERRORS = 0x404, REPORT = 0x406, OUTPUT = 0x408, OFF = 0xf4 };
+int cpu_count;
 
-#define MOST_CPUS 64
-
-static void put(int port, const char *bytes, size_t length)
+void put(int port, const char *bytes, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
 		outb((unsigned char)bytes[i], (unsigned short)port);
 }
 
-__attribute__((format(printf, 2, 3))) static void print(int port, const char *format, ...)
+void print(int port, const char *format, ...)
 {
 	char text[1024];
 	va_list arguments;
@@ -40,8 +40,7 @@ __attribute__((format(printf, 2, 3))) static void print(int port, const char *fo
 	put(port, text, length < (int)sizeof text ? (size_t)length : sizeof text - 1);
 }
 
-/* Says what is wrong on the log and ends the machine as a panic would. */
-__attribute__((noreturn)) static void give_up(const char *what)
+void give_up(const char *what)
 {
 	print(LOG, "linux-init: %s: %s\n", what, strerror(errno));
 	outl(2, OFF);
@@ -51,12 +50,7 @@ __attribute__((noreturn)) static void give_up(const char *what)
 
 /* ---- what is read from the kernel ---- */
 
-static const char *const rows[] = {"TLB", "CAL", "RES", "LOC"};
-#define ROWS (sizeof rows / sizeof *rows)
-static long counts[2][ROWS][MOST_CPUS];
-static int cpu_count;
-
-static size_t read_whole(const char *path, char *text, size_t room)
+size_t read_whole(const char *path, char *text, size_t room)
 {
 	int file = open(path, O_RDONLY | O_CLOEXEC);
 	if (file < 0)
@@ -68,22 +62,6 @@ static size_t read_whole(const char *path, char *text, size_t room)
 	close(file);
 	text[length] = 0;
 	return length;
-}
-
-static void read_counts(int when)
-{
-	static char text[1 << 18];
-	read_whole("/proc/interrupts", text, sizeof text);
-	for (size_t row = 0; row < ROWS; row++) {
-		char label[8];
-		snprintf(label, sizeof label, "%s:", rows[row]);
-		char *place = strstr(text, label);
-		if (!place)
-			continue;
-		place += strlen(label);
-		for (int cpu = 0; cpu < cpu_count; cpu++)
-			counts[when][row][cpu] = strtol(place, &place, 10);
-	}
 }
 
 static unsigned long long free_bytes(void)
@@ -118,6 +96,27 @@ static char **words_of(const char *path)
 		list[count++] = start + at;
 	list[count] = NULL;
 	return list;
+}
+
+static struct rusage used;
+
+/* waitpid, adding up what those that are gone have used. */
+static pid_t reap(pid_t pid, int *status, int options)
+{
+	struct rusage one;
+	pid_t reaped = wait4(pid, status, options, &one);
+	if (reaped > 0) {
+		timeradd(&used.ru_utime, &one.ru_utime, &used.ru_utime);
+		timeradd(&used.ru_stime, &one.ru_stime, &used.ru_stime);
+	}
+	return reaped;
+}
+
+static void program_ended(int status, int *result)
+{
+	read_counters(AFTER);
+	stop_tracing();
+	*result = status;
 }
 
 static pid_t start(const int *output, const int *errors)
@@ -170,37 +169,47 @@ static int relay(pid_t pid, int output, int errors)
 			return status;
 		int one;
 		pid_t reaped;
-		while ((reaped = waitpid(-1, &one, WNOHANG)) > 0)
+		while ((reaped = reap(-1, &one, WNOHANG)) > 0)
 			if (reaped == pid) {
-				status = one;
 				ended = 1;
-				read_counts(1);
+				program_ended(one, &status);
 			}
-		if (sources[0].fd < 0 && sources[1].fd < 0 && !ended && waitpid(pid, &one, 0) == pid) {
-			status = one;
+		if (sources[0].fd < 0 && sources[1].fd < 0 && !ended && reap(pid, &one, 0) == pid) {
 			ended = 1;
-			read_counts(1);
+			program_ended(one, &status);
 		}
 	}
 }
 
 /* ---- the report ---- */
 
+void report_row(const char *group, const char *name, const long long *per_cpu, int count)
+{
+	static int rows;
+	print(REPORT, "%s{\"group\":\"%s\",\"name\":\"%s\",\"per_cpu\":[", rows++ ? "," : "", group, name);
+	for (int cpu = 0; cpu < count; cpu++)
+		print(REPORT, "%s%lld", cpu ? "," : "", per_cpu[cpu]);
+	print(REPORT, "]}");
+}
+
+static unsigned long long in_nanoseconds(struct timeval time)
+{
+	return (unsigned long long)time.tv_sec * 1000000000 + (unsigned long long)time.tv_usec * 1000;
+}
+
 static void report(int status, uint64_t program_start, uint64_t program_end, unsigned long long total, unsigned long long before,
 		   unsigned long long after)
 {
 	print(REPORT, "{\"schema\":\"ceasefire.report/1\",\"exit\":{\"%s\":%d},\"cpus\":%d,\"mechanisms\":[],\"ledger\":[",
 	      WIFSIGNALED(status) ? "signal" : "code", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), cpu_count);
-	for (size_t row = 0; row < ROWS; row++) {
-		print(REPORT, "%s{\"group\":\"linux\",\"name\":\"%s\",\"per_cpu\":[", row ? "," : "", rows[row]);
-		for (int cpu = 0; cpu < cpu_count; cpu++)
-			print(REPORT, "%s%ld", cpu ? "," : "", counts[1][row][cpu] - counts[0][row][cpu]);
-		print(REPORT, "]}");
-	}
+	report_counters();
+	report_flushes();
 	print(REPORT,
 	      "],\"unknown_system_calls\":[],\"clock\":{\"program_start\":%llu,\"program_end\":%llu},"
-	      "\"memory\":{\"total\":%llu,\"free_at_start\":%llu,\"free_at_end\":%llu,\"kernel_image\":0}}",
-	      (unsigned long long)program_start, (unsigned long long)program_end, total, before, after);
+	      "\"memory\":{\"total\":%llu,\"free_at_start\":%llu,\"free_at_end\":%llu,\"kernel_image\":0},"
+	      "\"processor_time\":{\"user\":%llu,\"system\":%llu}}",
+	      (unsigned long long)program_start, (unsigned long long)program_end, total, before, after, in_nanoseconds(used.ru_utime),
+	      in_nanoseconds(used.ru_stime));
 }
 
 int main(void)
@@ -208,9 +217,10 @@ int main(void)
 	uint64_t first = ticks();
 	if (iopl(3) != 0)
 		_exit(1);
+	/* The host takes this for the sign that Linux has booted (protocol::LINUX_FIRST_WORDS). */
 	print(LOG, "linux-init: ticks_at_start=%llu\n", (unsigned long long)first);
 	static const char *const folders[] = {"/proc", "/sys", "/dev", "/tmp", "/dev/shm"};
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < sizeof folders / sizeof *folders - 1; i++)
 		mkdir(folders[i], 0755);
 	if (mount("proc", "/proc", "proc", 0, NULL) != 0)
 		give_up("mount /proc");
@@ -222,6 +232,8 @@ int main(void)
 	cpu_count = get_nprocs();
 	if (cpu_count > MOST_CPUS)
 		cpu_count = MOST_CPUS;
+	mount_disk();
+	trace_flushes();
 
 	int output[2], errors[2];
 	if (pipe2(output, O_CLOEXEC) != 0 || pipe2(errors, O_CLOEXEC) != 0)
@@ -232,7 +244,7 @@ int main(void)
 	struct sysinfo information;
 	sysinfo(&information);
 	unsigned long long before = free_bytes();
-	read_counts(0);
+	read_counters(BEFORE);
 	uint64_t program_start = ticks();
 	pid_t pid = start(output, errors);
 	if (pid < 0)
@@ -242,7 +254,8 @@ int main(void)
 	int status = relay(pid, output[0], errors[0]);
 	uint64_t program_end = ticks();
 	kill(-1, SIGKILL);
-	while (waitpid(-1, NULL, 0) > 0)
+	int ignored;
+	while (reap(-1, &ignored, 0) > 0)
 		;
 	report(status, (uint64_t)((double)program_start / rate), (uint64_t)((double)program_end / rate),
 	       (unsigned long long)information.totalram * information.mem_unit, before, free_bytes());

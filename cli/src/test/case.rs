@@ -8,6 +8,7 @@ use super::expectation::Expectation;
 use crate::failure::Failure;
 use crate::project;
 use crate::qemu::{Board, Mode};
+use crate::result::System;
 
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -47,6 +48,10 @@ pub(super) struct Case {
     pub(super) machine: Board,
     #[serde(default)]
     mode: ModeName,
+    #[serde(default = "ours")]
+    pub(super) system: System,
+    #[serde(default)]
+    pub(super) trace: bool,
     #[serde(default)]
     seeds: Vec<u64>,
     #[serde(default)]
@@ -72,6 +77,10 @@ fn two_cpus() -> Vec<u32> {
 
 fn usual_memory() -> String {
     "256M".into()
+}
+
+fn ours() -> System {
+    System::Ceasefire
 }
 
 fn once() -> u32 {

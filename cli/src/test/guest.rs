@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::case::Boot;
@@ -16,7 +16,9 @@ use crate::order::Order;
 use crate::program::{Companion, guest_path};
 use crate::project;
 use crate::qemu::Mode;
+use crate::result::System;
 use crate::session::Input;
+use crate::side::Side;
 use crate::size::Memory;
 use crate::workload::Workload;
 
@@ -80,6 +82,11 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
         let program = boot.case.program.as_deref().unwrap_or(Path::new(""));
         return Ok(Verdict::Skipped(format!("{} is not installed", program.display())));
     }
+    if boot.case.system == System::Linux
+        && let Err(reason) = linux()
+    {
+        return Ok(Verdict::Skipped(format!("Linux is absent: {reason}")));
+    }
     let wanted = boot.case.expectation.filled(|text| boot.fill(text));
     let run = once(boot, kernel);
     let (output, errors) = (run.output_text(), run.errors_text());
@@ -112,7 +119,10 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
 }
 
 fn once(boot: &Boot, kernel: &Arc<KernelImage>) -> Captured {
-    let prepared = order(boot).and_then(|order| order.prepare(|| Ok(kernel.clone())));
+    let prepared = order(boot).and_then(|order| match boot.case.system {
+        System::Ceasefire => order.prepare(|| Ok(kernel.clone())),
+        System::Linux => linux().as_ref().map_err(Failure::usage)?.prepare(order),
+    });
     let prepared = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => return Captured::none(failure),
@@ -122,6 +132,14 @@ fn once(boot: &Boot, kernel: &Arc<KernelImage>) -> Captured {
         None => Input::Bytes(boot.case.stdin.clone().into_bytes()),
     };
     Captured::run(&prepared, input, Some(Duration::from_secs(boot.case.time_limit_seconds)))
+}
+
+/// The peer, or why there is none. Fetched at most once.
+fn linux() -> &'static Result<Side, String> {
+    static LINUX: LazyLock<Result<Side, String>> = LazyLock::new(|| {
+        Side::linux(None).map_err(|failure| failure.sentence().unwrap_or_default().to_owned())
+    });
+    &LINUX
 }
 
 /// What a repetition changed that should have been the same to the last instruction.
@@ -176,7 +194,7 @@ fn order(boot: &Boot) -> Result<Order, Failure> {
             .map(|file| Companion::parse(project::root().join(file).as_os_str()))
             .collect(),
         environment: Vec::new(),
-        packed_input: matches!(boot.mode, Mode::Deterministic { .. })
+        packed_input: (matches!(boot.mode, Mode::Deterministic { .. }) || case.system == System::Linux)
             .then(|| case.stdin.clone().into_bytes()),
         board: case.machine,
         cpus: boot.cpus,
@@ -184,6 +202,9 @@ fn order(boot: &Boot) -> Result<Order, Failure> {
         mode: boot.mode,
         without: mechanisms::parse(&case.without)?,
         kernel_words: case.kernel.iter().cloned().chain(suppress).collect(),
+        disk: None,
+        trace: case.trace,
+        linux: None,
     })
 }
 
