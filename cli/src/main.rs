@@ -8,6 +8,7 @@ mod capture;
 mod command_line;
 mod compare;
 mod diagnosis;
+mod disk;
 mod doctor;
 mod failure;
 mod initramfs;

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::mechanisms;
 use crate::order::Order;
 use crate::program;
-use crate::qemu::Mode;
+use crate::qemu::{Disk, Mode};
 use crate::result::{self, Document, Record, ResultFile, System};
 use crate::session::{Input, Sink, Streams};
 use crate::side::Side;
@@ -74,7 +74,7 @@ pub(crate) fn order_for(guest: &GuestOptions, words: &[OsString], mode: Mode) ->
     let [name, arguments @ ..] = words else {
         return Err(Failure::usage("no program to run was given: ./ceasefire run -- PROGRAM [ARGUMENTS]"));
     };
-    let (program, place) = find(name)?;
+    let (program, place, disk) = find(name, guest.cpus)?;
     Ok(Order {
         program,
         place,
@@ -88,15 +88,15 @@ pub(crate) fn order_for(guest: &GuestOptions, words: &[OsString], mode: Mode) ->
         mode,
         without,
         kernel_words: guest.kernel.iter().cloned().collect(),
-        disk: None,
+        disk,
         trace: false,
         linux: None,
     })
 }
 
 /// The program of that name on the host, and its place in the guest. A name that is neither a path nor in PATH may be a
-/// workload's, which is built then.
-fn find(name: &OsStr) -> Result<(PathBuf, PathBuf), Failure> {
+/// workload's, which is built then, and whose disk is made.
+fn find(name: &OsStr, cpus: u32) -> Result<(PathBuf, PathBuf, Option<Disk>), Failure> {
     if name.as_bytes().starts_with(b"-") {
         let name = name.display();
         return Err(Failure::usage(format!(
@@ -106,12 +106,12 @@ fn find(name: &OsStr) -> Result<(PathBuf, PathBuf), Failure> {
     let absent = match program::locate(name) {
         Ok(path) => {
             let place = program::guest_path(&path);
-            return Ok((path, place));
+            return Ok((path, place, None));
         }
         Err(absent) => absent,
     };
     match name.to_str().and_then(Workload::find).transpose()? {
-        Some(workload) => Ok((workload.build()?, Path::new("/").join(name))),
+        Some(workload) => Ok((workload.build()?, Path::new("/").join(name), workload.disk(cpus)?)),
         None => Err(absent),
     }
 }

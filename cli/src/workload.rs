@@ -7,8 +7,10 @@ use std::time::SystemTime;
 
 use serde::Deserialize;
 
+use crate::disk::Layout;
 use crate::failure::Failure;
 use crate::project;
+use crate::qemu::Disk;
 
 /// One folder of `workloads/`.
 #[derive(Debug)]
@@ -16,12 +18,14 @@ pub(crate) struct Workload {
     name: String,
     folder: PathBuf,
     build: String,
+    disk: Option<Layout>,
 }
 
 /// What of `job.toml` is needed to run it.
 #[derive(Debug, Deserialize)]
 struct Job {
     build: String,
+    disk: Option<Layout>,
 }
 
 impl Workload {
@@ -38,9 +42,17 @@ impl Workload {
         let job =
             job.and_then(|text| toml::from_str::<Job>(&text).map_err(|error| error.message().to_owned()));
         Some(match job {
-            Ok(job) => Ok(Workload { name: name.into(), folder, build: job.build }),
+            Ok(job) => Ok(Workload { name: name.into(), folder, build: job.build, disk: job.disk }),
             Err(error) => Err(Failure::host(format!("read workloads/{name}/job.toml"), error)),
         })
+    }
+
+    /// The disk that it reads in a guest with so many CPUs, if it reads one.
+    ///
+    /// # Errors
+    /// As [`Layout::disk`].
+    pub(crate) fn disk(&self, cpus: u32) -> Result<Option<Disk>, Failure> {
+        self.disk.as_ref().map(|layout| layout.disk(cpus)).transpose()
     }
 
     /// The built program.

@@ -24,6 +24,7 @@ use crate::failure::Failure;
 use crate::order::Order;
 use crate::program::Companion;
 use crate::project;
+use crate::qemu::Board;
 use crate::workload::Workload;
 use package::Tools;
 
@@ -40,8 +41,8 @@ const ARGUMENTS: &str = "tsc=reliable quiet console=ttyS0 panic=-1 rdinit=/.ceas
 
 /// What a kernel needs to reach a virtio disk, in the order in which it must be loaded; Debian's has all of it as modules.
 const DISK_MODULES: [&str; 7] = [
-    "drivers/virtio/virtio.ko",
     "drivers/virtio/virtio_ring.ko",
+    "drivers/virtio/virtio.ko",
     "drivers/virtio/virtio_pci_legacy_dev.ko",
     "drivers/virtio/virtio_pci_modern_dev.ko",
     "drivers/virtio/virtio_pci.ko",
@@ -65,7 +66,7 @@ impl LinuxKernel {
     /// # Errors
     /// A host failure when there is none and Debian's packages cannot be had.
     pub(crate) fn of_debian() -> Result<Self, Failure> {
-        let cache = project::root().join(".cache/linux");
+        let cache = cache();
         if package::newest(&cache).is_none() {
             eprintln!(
                 "ceasefire: fetching Debian's Linux kernel as a package into .cache/linux (nothing is installed)"
@@ -102,12 +103,22 @@ impl LinuxKernel {
     }
 }
 
+/// Where Debian's packages are unpacked.
+fn cache() -> PathBuf {
+    project::root().join(".cache/linux")
+}
+
 /// Adds to an order what makes the Linux kernel in the file `image` carry it out: our first program, the words that start it, and the
 /// modules it needs for a disk. A kernel whose modules are not found beside it must have been built with them.
 ///
 /// # Errors
-/// A host failure when the first program does not build.
+/// A usage failure when the kernel is known not to boot on the order's board; a host failure when the first program does not build.
 pub(crate) fn prepare_for_linux(order: &mut Order, image: &Path) -> Result<(), Failure> {
+    if order.board == Board::Microvm && image.starts_with(cache()) {
+        return Err(Failure::usage(
+            "Debian's Linux does not boot on microvm: use --machine q35, or --linux PATH with a kernel that does",
+        ));
+    }
     let init = Workload::find("linux-init")
         .unwrap_or_else(|| Err(Failure::host("find workloads/linux-init", "it is not in this tree")))?;
     order.companions.push(Companion { host: init.build()?, guest: INIT.into() });

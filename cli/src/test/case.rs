@@ -117,7 +117,7 @@ pub(super) fn read() -> Result<Vec<Case>, Failure> {
 }
 
 /// Every key of a test. (The reader itself cannot refuse unknown keys in a flattened structure.)
-const KEYS: [&str; 25] = [
+const KEYS: [&str; 27] = [
     "name",
     "workload",
     "program",
@@ -128,6 +128,8 @@ const KEYS: [&str; 25] = [
     "memory",
     "machine",
     "mode",
+    "system",
+    "trace",
     "seeds",
     "without",
     "suppress",

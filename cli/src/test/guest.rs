@@ -15,7 +15,7 @@ use crate::mechanisms;
 use crate::order::Order;
 use crate::program::{Companion, guest_path};
 use crate::project;
-use crate::qemu::Mode;
+use crate::qemu::{Disk, Mode};
 use crate::result::System;
 use crate::session::Input;
 use crate::side::Side;
@@ -176,9 +176,12 @@ fn failure_differences(failure: &Failure, pattern: &str, wanted: &Expectation) -
 
 fn order(boot: &Boot) -> Result<Order, Failure> {
     let case = boot.case;
-    let (program, place) = match (&case.workload, &case.program) {
-        (Some(name), None) => (build(name)?, Path::new("/").join(name)),
-        (None, Some(path)) => (path.clone(), guest_path(path)),
+    let (program, place, disk) = match (&case.workload, &case.program) {
+        (Some(name), None) => {
+            let (program, disk) = build(name, boot.cpus)?;
+            (program, Path::new("/").join(name), disk)
+        }
+        (None, Some(path)) => (path.clone(), guest_path(path), None),
         _ => {
             return Err(Failure::usage(format!("{} has not exactly one of workload and program", case.name)));
         }
@@ -202,18 +205,18 @@ fn order(boot: &Boot) -> Result<Order, Failure> {
         mode: boot.mode,
         without: mechanisms::parse(&case.without)?,
         kernel_words: case.kernel.iter().cloned().chain(suppress).collect(),
-        disk: None,
+        disk,
         trace: case.trace,
         linux: None,
     })
 }
 
-/// Builds a workload; one at a time, as several boots may want the same.
-fn build(name: &str) -> Result<PathBuf, Failure> {
+/// Builds a workload, and makes its disk; one at a time, as several boots may want the same.
+fn build(name: &str, cpus: u32) -> Result<(PathBuf, Option<Disk>), Failure> {
     static BUILDING: Mutex<()> = Mutex::new(());
     let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    match Workload::find(name) {
-        Some(workload) => workload?.build(),
+    match Workload::find(name).transpose()? {
+        Some(workload) => Ok((workload.build()?, workload.disk(cpus)?)),
         None => Err(Failure::usage(format!("there is no workload '{name}'"))),
     }
 }
