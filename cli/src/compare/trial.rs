@@ -82,6 +82,7 @@ impl Trial {
             unknown_system_calls: Vec::new(),
             clock: Clock { program_start: 1_000_000, program_end: 3_000_000 },
             memory: Memory::default(),
+            processor_time: None,
         };
         let run = Run {
             id: 0,
