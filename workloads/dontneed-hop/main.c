@@ -3,7 +3,7 @@
  * Each turn the CPU that is left goes idle and keeps the address space lazily; the next turn's flush must not interrupt it. The
  * process has one thread, so the bound is no interrupt at all, on any number of CPUs.
  */
-#include "../include/workload.h"
+#include "../include/measure.h"
 #include <sys/mman.h>
 
 int main(int argc, char **argv)
@@ -18,8 +18,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2 * count; i++)
 		bind_to(cpus[i % count]);
 
-	long before = interrupt_row("TLB:");
-	uint64_t start = nanoseconds();
+	struct measurement turns = begin("TLB:");
 	for (long i = 1; i <= iterations; i++) {
 		if (*page != 0)
 			fail("turn %ld: MADV_DONTNEED left %ld in the page", i, *page);
@@ -29,10 +28,8 @@ int main(int argc, char **argv)
 			fail("turn %ld: on the next CPU the page holds %ld", i, *page);
 		check(madvise((void *)page, PAGE, MADV_DONTNEED) == 0);
 	}
-	uint64_t time = nanoseconds() - start;
-	long after = interrupt_row("TLB:");
-
-	printf("operations=%ld cpus=%d interrupts=%ld ns_per_op=%llu\nok\n", iterations, count, before < 0 ? -1 : after - before,
-	       (unsigned long long)(time / (uint64_t)iterations));
+	end(&turns);
+	print_measurement(&turns, NULL, 1, iterations, 0, "");
+	puts("ok");
 	return 0;
 }

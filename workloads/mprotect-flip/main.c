@@ -1,55 +1,35 @@
-/* S3's loop: mprotect(READ), then mprotect(READ | WRITE), on one page that every thread touches.
+/* S3's loop: mprotect(READ), then mprotect(READ | WRITE), on one page that every thread touches; with 1, 2, 4 and 8 threads, as far as
+ * there are CPUs.
  *
  * The second call only adds a right: nobody need be told, and its cost must not depend on the number of threads. Its time is taken
  * by the CPU's time stamp counter call by call, and the median is given, for the promotion and the demotion apart.
+ *
+ * Bound: the other threads hold the page's translation and never leave user mode, so nothing but an interrupt can take the right to write
+ * away from them before the first call returns: one for each of them. The second call needs none.
  */
-#include "../include/workload.h"
-#include <pthread.h>
+#include "../include/beside.h"
+#include "../include/measure.h"
 #include <sys/mman.h>
 
-#define MOST_THREADS 63
-
 static volatile long *page;
-static int cpus[MOST_THREADS + 1];
-static uint32_t running, over;
+static long iterations;
+static uint64_t *down, *up;
 
 /* Reads the page all the time, which holds its translation without ever faulting. */
-static void *touch(void *argument)
+static void *touch(void *self)
 {
-	bind_to(cpus[(long)argument]);
-	__atomic_add_fetch(&running, 1, __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
+	take_place(self);
+	while (!is_over()) {
 		(void)*page;
 		relax();
 	}
 	return NULL;
 }
 
-int main(int argc, char **argv)
+static void measure(int threads)
 {
-	static const char *const options[] = {"iterations", "threads", NULL};
-	only_options(argc, argv, options);
-	long iterations = number_option(argc, argv, "iterations", 1, 5000);
-	int available = allowed_cpus(cpus, MOST_THREADS + 1);
-	int threads = (int)number_option(argc, argv, "threads", 1, available);
-	if (threads > available)
-		refuse("--threads %d: there are %d CPUs", threads, available);
-	uint64_t *down = calloc((size_t)iterations, sizeof *down), *up = calloc((size_t)iterations, sizeof *up);
-	check(down && up);
-	memset(down, 1, (size_t)iterations * sizeof *down);
-	memset(up, 1, (size_t)iterations * sizeof *up);
-	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	check(page != MAP_FAILED);
-	*page = 1;
-	bind_to(cpus[0]);
-	pthread_t others[MOST_THREADS];
-	for (long i = 1; i < threads; i++)
-		check(pthread_create(&others[i], NULL, touch, (void *)i) == 0);
-	while (__atomic_load_n(&running, __ATOMIC_ACQUIRE) != (uint32_t)threads - 1)
-		relax();
-
-	long before = interrupt_row("TLB:");
-	uint64_t start = nanoseconds();
+	start_beside(threads - 1, touch);
+	struct measurement pairs = begin("TLB:");
 	for (long i = 0; i < iterations; i++) {
 		uint64_t t0 = ticks();
 		check(mprotect((void *)page, PAGE, PROT_READ) == 0);
@@ -60,14 +40,35 @@ int main(int argc, char **argv)
 		down[i] = t1 - t0;
 		up[i] = t2 - t1;
 	}
-	uint64_t time = nanoseconds() - start;
-	long after = interrupt_row("TLB:");
-	__atomic_store_n(&over, 1, __ATOMIC_RELEASE);
-	for (long i = 1; i < threads; i++)
-		check(pthread_join(others[i], NULL) == 0);
+	end(&pairs);
+	end_beside();
 	check(*page == iterations - 1);
-	printf("operations=%ld threads=%d interrupts=%ld ns_per_op=%llu demote_ticks=%llu promote_ticks=%llu\nok\n", iterations, threads,
-	       before < 0 ? -1 : after - before, (unsigned long long)(time / (uint64_t)iterations),
-	       (unsigned long long)median(down, (size_t)iterations), (unsigned long long)median(up, (size_t)iterations));
+	char name[32], figures[96];
+	snprintf(name, sizeof name, "threads-%d", threads);
+	snprintf(figures, sizeof figures, " demote_ticks=%llu promote_ticks=%llu",
+		 (unsigned long long)median(down, (size_t)iterations), (unsigned long long)median(up, (size_t)iterations));
+	print_measurement(&pairs, name, threads, iterations, threads - 1, figures);
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const options[] = {"iterations", "threads", NULL};
+	only_options(argc, argv, options);
+	iterations = number_option(argc, argv, "iterations", 1, 5000);
+	take_first_cpu();
+	int wanted = threads_option(argc, argv);
+	down = calloc((size_t)iterations, sizeof *down);
+	up = calloc((size_t)iterations, sizeof *up);
+	check(down && up);
+	memset(down, 1, (size_t)iterations * sizeof *down);
+	memset(up, 1, (size_t)iterations * sizeof *up);
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check(page != MAP_FAILED);
+	*page = 1;
+	if (wanted)
+		measure(wanted);
+	for (int threads = 1; !wanted && threads <= cpu_count && threads <= 8; threads *= 2)
+		measure(threads);
+	puts("ok");
 	return 0;
 }

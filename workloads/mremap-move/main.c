@@ -1,19 +1,24 @@
 /* S4's load: threads that move mappings with mremap, back and forth, and check their contents.
  *
- * Each thread owns a source and a target place. The pages are anonymous, shared, or of a file; all are dirty, so that nothing may be
- * written out or reused through a stale entry while a move is under way.
+ * Each thread has a CPU, a source and a target place of its own. The pages are anonymous, shared, or of a file; all are dirty, so that
+ * nothing may be written out or reused through a stale entry while a move is under way. Measured are 16 pages moved by 1, 2, 4 and 8
+ * threads, as far as there are CPUs, and before that 64 MB moved by the program's only thread.
+ *
+ * Bound: a move takes translations away that only the moving thread's CPU can hold, as no other thread uses them: none.
  */
-#include "../include/workload.h"
-#include <pthread.h>
+#include "../include/beside.h"
+#include "../include/measure.h"
 #include <sys/mman.h>
 
-#define MOST_THREADS 64
+#define LARGE 16384 /* pages of 64 MB */
 
-static long iterations, pages;
-static enum kind { ANONYMOUS, SHARED, FILE_PAGES } kind;
+enum kind { ANONYMOUS, SHARED, FILE_PAGES, KINDS };
 static const char *const kind_names[] = {"anonymous", "shared", "file"};
-static int cpus[MOST_THREADS], cpu_count;
+
+static enum kind kind;
+static long moves, pages;
 static pthread_barrier_t barrier;
+static struct measurement measured;
 
 static char *map_source(long self)
 {
@@ -34,59 +39,89 @@ static char *map_source(long self)
 	return memory;
 }
 
+/* Moves the pages from `here` to `there`, after a write to each; every one must arrive as it was. */
+static void move_once(char *here, char *there, long before)
+{
+	size_t length = (size_t)pages * PAGE;
+	for (size_t at = 0; at < length; at += PAGE)
+		*(volatile long *)(here + at) += 1;
+	check(mremap(here, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, there) == there);
+	for (size_t at = 0; at < length; at += PAGE)
+		if (*(volatile long *)(there + at) != before + 1)
+			fail("page %zu holds %ld instead of %ld after a move", at / PAGE, *(volatile long *)(there + at), before + 1);
+}
+
+/* What each mover does; the first one is the main thread, which also measures. */
 static void *move(void *argument)
 {
 	long self = (long)argument;
 	size_t length = (size_t)pages * PAGE;
-	bind_to(cpus[self % cpu_count]);
+	bind_to(cpus[self]);
 	char *here = map_source(self), *there = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	check(here != MAP_FAILED && there != MAP_FAILED);
-	for (long page = 0; page < pages; page++)
-		*(volatile long *)(here + page * (long)PAGE) = self;
+	for (size_t at = 0; at < length; at += PAGE)
+		*(volatile long *)(here + at) = self;
+	pthread_barrier_wait(&barrier); /* nobody maps anything any more: a place that is left stays free */
+	/* Once to and fro before it counts: a CPU that this program has just left is told when tables are freed, once. */
+	move_once(here, there, self);
+	move_once(there, here, self + 1);
+	pthread_barrier_wait(&barrier); /* all have prepared */
+	struct measurement loop = {0};
+	if (self == 0)
+		loop = begin("TLB:");
 	pthread_barrier_wait(&barrier);
-	for (long i = 0; i < iterations; i++) {
-		for (long page = 0; page < pages; page++)
-			*(volatile long *)(here + page * (long)PAGE) += 1;
-		check(mremap(here, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, there) == there);
-		for (long page = 0; page < pages; page++) {
-			long value = *(volatile long *)(there + page * (long)PAGE);
-			if (value != self + i + 1)
-				fail("thread %ld, move %ld: page %ld holds %ld", self, i, page, value);
-		}
+	for (long i = 0; i < moves; i++) {
+		move_once(here, there, self + 2 + i);
 		char *old = here;
 		here = there;
 		there = old;
+	}
+	pthread_barrier_wait(&barrier); /* all have ended */
+	if (self == 0) {
+		end(&loop);
+		measured = loop;
 	}
 	check(munmap(here, length) == 0);
 	return NULL;
 }
 
+static void measure(int threads, enum kind of, long with_pages, long with_moves)
+{
+	pthread_t movers[MOST_CPUS];
+	kind = of;
+	pages = with_pages;
+	moves = with_moves;
+	check(pthread_barrier_init(&barrier, NULL, (unsigned)threads) == 0);
+	for (long i = 1; i < threads; i++)
+		check(pthread_create(&movers[i], NULL, move, (void *)i) == 0);
+	move((void *)0);
+	for (long i = 1; i < threads; i++)
+		check(pthread_join(movers[i], NULL) == 0);
+	check(pthread_barrier_destroy(&barrier) == 0);
+	char name[64];
+	snprintf(name, sizeof name, "%s-%sthreads-%d", kind_names[of], pages == LARGE ? "64mb-" : "", threads);
+	print_measurement(&measured, name, threads, moves * threads, 0, "");
+}
+
 int main(int argc, char **argv)
 {
-	static const char *const options[] = {"iterations", "threads", "pages", "kind", NULL};
+	static const char *const options[] = {"moves", "large-moves", "kind", NULL};
 	only_options(argc, argv, options);
-	iterations = number_option(argc, argv, "iterations", 1, 2000);
-	pages = number_option(argc, argv, "pages", 1, 16);
-	cpu_count = allowed_cpus(cpus, MOST_THREADS);
-	long threads = number_option(argc, argv, "threads", 1, cpu_count);
-	if (threads > MOST_THREADS)
-		refuse("--threads %ld: at most %d", threads, MOST_THREADS);
-	const char *wanted = word_option(argc, argv, "kind", "anonymous");
-	for (kind = ANONYMOUS; strcmp(kind_names[kind], wanted) != 0;)
-		if (++kind > FILE_PAGES)
-			refuse("--kind %s: one of anonymous, shared, file", wanted);
-	check(pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1) == 0);
-	pthread_t others[MOST_THREADS];
-	for (long i = 0; i < threads; i++)
-		check(pthread_create(&others[i], NULL, move, (void *)i) == 0);
-	long before = interrupt_row("TLB:");
-	uint64_t start = nanoseconds();
-	pthread_barrier_wait(&barrier);
-	for (long i = 0; i < threads; i++)
-		check(pthread_join(others[i], NULL) == 0);
-	uint64_t time = nanoseconds() - start;
-	long after = interrupt_row("TLB:"), moves = iterations * threads;
-	printf("operations=%ld threads=%ld pages=%ld kind=%s interrupts=%ld ns_per_op=%llu\nok\n", moves, threads, pages,
-	       kind_names[kind], before < 0 ? -1 : after - before, (unsigned long long)(time / (uint64_t)moves));
+	long small = number_option(argc, argv, "moves", 1, 1000), large = number_option(argc, argv, "large-moves", 1, 4);
+	const char *wanted = word_option(argc, argv, "kind", "all");
+	int known = strcmp(wanted, "all") == 0;
+	for (int of = 0; of < KINDS; of++)
+		known |= strcmp(wanted, kind_names[of]) == 0;
+	if (!known)
+		refuse("--kind %s: one of all, anonymous, shared, file", wanted);
+	take_first_cpu();
+	for (enum kind of = 0; of < KINDS; of++)
+		if (strcmp(wanted, "all") == 0 || strcmp(wanted, kind_names[of]) == 0)
+			measure(1, of, LARGE, large);
+	for (enum kind of = 0; of < KINDS; of++)
+		for (int threads = 1; threads <= cpu_count && threads <= 8; threads *= 2)
+			if (strcmp(wanted, "all") == 0 || strcmp(wanted, kind_names[of]) == 0)
+				measure(threads, of, 16, small);
+	puts("ok");
 	return 0;
 }

@@ -1,0 +1,4 @@
+/* See the story in the header: one thread changes pages that all have read. */
+#define PAGES_ARE_SHARED 1
+#define CHANGE dontneed
+#include "../include/touch-and-change.h"
