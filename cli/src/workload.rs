@@ -1,8 +1,9 @@
 //! The programs in `workloads/`: found by the name of their folder, built when a source is newer (`workloads/README.md`).
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use serde::Deserialize;
@@ -17,8 +18,17 @@ use crate::qemu::Disk;
 pub(crate) struct Workload {
     name: String,
     folder: PathBuf,
-    build: String,
-    disk: Option<Layout>,
+    job: Job,
+}
+
+/// A library beyond the C compiler's own that a workload is built with.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Library {
+    /// A header of it: where that is, the library is.
+    header: String,
+    /// Debian's package of it.
+    package: String,
 }
 
 /// What of `job.toml` is needed to run it.
@@ -26,6 +36,8 @@ pub(crate) struct Workload {
 struct Job {
     build: String,
     disk: Option<Layout>,
+    #[serde(default)]
+    needs: Vec<Library>,
 }
 
 impl Workload {
@@ -42,7 +54,7 @@ impl Workload {
         let job =
             job.and_then(|text| toml::from_str::<Job>(&text).map_err(|error| error.message().to_owned()));
         Some(match job {
-            Ok(job) => Ok(Workload { name: name.into(), folder, build: job.build, disk: job.disk }),
+            Ok(job) => Ok(Workload { name: name.into(), folder, job }),
             Err(error) => Err(Failure::host(format!("read workloads/{name}/job.toml"), error)),
         })
     }
@@ -52,13 +64,23 @@ impl Workload {
     /// # Errors
     /// As [`Layout::disk`].
     pub(crate) fn disk(&self, cpus: u32) -> Result<Option<Disk>, Failure> {
-        self.disk.as_ref().map(|layout| layout.disk(cpus)).transpose()
+        self.job.disk.as_ref().map(|layout| layout.disk(cpus)).transpose()
+    }
+
+    /// Why it cannot be built here, when a library that it needs is not installed.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let library = self.job.needs.iter().find(|library| !library.is_installed())?;
+        let package = &library.package;
+        Some(format!(
+            "{} is built with a library that is not installed here (as root: apt-get install {package})",
+            self.name
+        ))
     }
 
     /// The built program.
     ///
     /// # Errors
-    /// A host failure with the compiler's messages when it does not build.
+    /// A host failure with the compiler's messages when it does not build, or with the library that it misses.
     pub(crate) fn build(&self) -> Result<PathBuf, Failure> {
         let attempt = format!("build the workload {}", self.name);
         let programs = project::target_folder().join("workloads");
@@ -72,10 +94,13 @@ impl Workload {
         {
             return Ok(program);
         }
+        if let Some(reason) = self.missing() {
+            return Err(Failure::host(attempt, reason));
+        }
         // Beside its place first: another run may be reading the older one.
         let unfinished = programs.join(format!("{}.{}", self.name, std::process::id()));
         let mut shell = Command::new("sh");
-        shell.args(["-e", "-c", &self.build]).current_dir(&self.folder).env("OUTPUT", &unfinished);
+        shell.args(["-e", "-c", &self.job.build]).current_dir(&self.folder).env("OUTPUT", &unfinished);
         let output = shell.output().map_err(|error| Failure::host(&attempt, error))?;
         if !output.status.success() {
             let messages = String::from_utf8_lossy(&output.stderr);
@@ -83,6 +108,21 @@ impl Workload {
         }
         fs::rename(&unfinished, &program).map_err(|error| Failure::host(&attempt, error))?;
         Ok(program)
+    }
+}
+
+impl Library {
+    fn is_installed(&self) -> bool {
+        let mut compiler = Command::new("gcc");
+        compiler.args(["-E", "-x", "c", "-o", "/dev/null", "-"]);
+        let started = compiler.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let Ok(mut running) = started else {
+            return false;
+        };
+        // Dropped at once: the compiler reads to the end. One that ended before does not mind, and says so by its status.
+        let written = running.stdin.take().map(|mut input| writeln!(input, "#include <{}>", self.header));
+        let ended = running.wait();
+        matches!(written, Some(Ok(()))) && ended.is_ok_and(|status| status.success())
     }
 }
 
@@ -97,4 +137,39 @@ fn newest(folder: &Path) -> SystemTime {
         if metadata.is_dir() { Some(newest(&entry.path())) } else { metadata.modified().ok() }
     });
     times.max().unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(job: &str) -> Workload {
+        let job: Job = toml::from_str(job).unwrap();
+        let folder = project::root().join("workloads/include");
+        Workload { name: "x".into(), folder, job }
+    }
+
+    #[test]
+    fn a_library_that_is_there_is_not_missing() {
+        assert_eq!(workload("build = ''").missing(), None);
+        let job = "build = ''\nneeds = [{ header = 'stdio.h', package = 'libc6-dev' }]";
+        assert_eq!(workload(job).missing(), None);
+    }
+
+    #[test]
+    fn a_missing_library_is_named_with_its_package_and_nothing_is_built() {
+        let job = "build = 'exit 1'\nneeds = [{ header = 'no/such.h', package = 'libnone-dev' }]";
+        let reason = workload(job).missing().unwrap();
+        assert!(reason.ends_with("(as root: apt-get install libnone-dev)"), "{reason}");
+        let failure = workload(job).build().unwrap_err();
+        assert!(failure.sentence().unwrap().contains("libnone-dev"), "{failure:?}");
+    }
+
+    #[test]
+    fn every_job_can_be_read() {
+        let folders = fs::read_dir(project::root().join("workloads")).unwrap().flatten();
+        let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
+        let found: Vec<_> = names.filter_map(|name| Workload::find(&name)).collect();
+        assert!(found.len() > 10 && found.iter().all(Result::is_ok), "{found:?}");
+    }
 }

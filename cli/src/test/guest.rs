@@ -78,6 +78,10 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
             "{needed} is not installed (./ceasefire doctor says how to get it)"
         )));
     }
+    let workload = boot.case.workload.as_deref().and_then(Workload::find);
+    if let Some(reason) = workload.and_then(Result::ok).and_then(|workload| workload.missing()) {
+        return Ok(Verdict::Skipped(reason));
+    }
     if boot.case.program.as_deref().is_some_and(|program| !program.exists()) {
         let program = boot.case.program.as_deref().unwrap_or(Path::new(""));
         return Ok(Verdict::Skipped(format!("{} is not installed", program.display())));
