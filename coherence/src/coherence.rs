@@ -19,7 +19,7 @@ pub struct Coherence<P> {
     ceiling: Private,
     /// 1 + the [`Cause`] whose flushes are left out; 0 for none.
     suppressed: Private,
-    #[cfg(any(loom, shuttle))]
+    #[cfg(any(loom, shuttle, simulated))]
     fault: Option<Fault>,
 }
 
@@ -34,14 +34,14 @@ impl<P> Coherence<P> {
                 switches: Private::new(switches.to_bits()),
                 ceiling: Private::new(Flush::DEFAULT_CEILING),
                 suppressed: Private::new(0),
-                #[cfg(any(loom, shuttle))]
+                #[cfg(any(loom, shuttle, simulated))]
                 fault: None,
             }
         }
     }
 
     /// The same machine with a mistake in it.
-    #[cfg(any(loom, shuttle))]
+    #[cfg(any(loom, shuttle, simulated))]
     #[must_use]
     pub fn with_fault(self, fault: Option<Fault>) -> Self {
         Coherence { fault, ..self }
@@ -49,9 +49,9 @@ impl<P> Coherence<P> {
 
     /// Whether a mistake is made on purpose. Constant `false` outside the checkers.
     pub(crate) fn has_fault(&self, fault: Fault) -> bool {
-        #[cfg(any(loom, shuttle))]
+        #[cfg(any(loom, shuttle, simulated))]
         return self.fault == Some(fault);
-        #[cfg(not(any(loom, shuttle)))]
+        #[cfg(not(any(loom, shuttle, simulated)))]
         {
             let _ = fault;
             false

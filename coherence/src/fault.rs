@@ -6,7 +6,7 @@
 /// One way to get it wrong. Each is a mistake that a kernel has made or could make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
-    not(any(loom, shuttle)),
+    not(any(loom, shuttle, simulated)),
     allow(unreachable_pub, dead_code, reason = "asked about, but never chosen")
 )]
 pub enum Fault {
@@ -42,7 +42,7 @@ pub enum Fault {
     NoNestedRule,
 }
 
-#[cfg(any(loom, shuttle))]
+#[cfg(any(loom, shuttle, simulated))]
 impl Fault {
     /// Every fault.
     pub const ALL: [Self; 15] = [

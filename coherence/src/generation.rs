@@ -66,7 +66,7 @@ impl AtomicGeneration {
     }
 
     /// `advance` as a load and a store: wrong, and kept so that the models show that they can tell.
-    #[cfg(any(loom, shuttle))]
+    #[cfg(any(loom, shuttle, simulated))]
     pub(crate) fn advance_by_plain_store(&self) -> Generation {
         let next = self.load().next();
         self.0.store(next.number(), Ordering::Release);

@@ -117,7 +117,7 @@ mod tags;
 /// How many CPUs a build has room for. The checkers' builds have little, to keep what they explore small.
 pub const MAX_CPUS: usize = if cfg!(loom) {
     4
-} else if cfg!(shuttle) {
+} else if cfg!(any(shuttle, simulated)) {
     8
 } else {
     64
@@ -125,7 +125,7 @@ pub const MAX_CPUS: usize = if cfg!(loom) {
 
 pub use coherence::Coherence;
 pub use cpu_set::{AtomicCpuSet, CpuId, CpuSet, CpuSetIter};
-#[cfg(any(loom, shuttle))]
+#[cfg(any(loom, shuttle, simulated))]
 pub use fault::Fault;
 pub use flush::Flush;
 pub use gather::{Flushed, Gather};

@@ -186,7 +186,7 @@ impl<P: Platform> Coherence<P> {
     }
 
     fn advance(&self, space: &Space) -> Generation {
-        #[cfg(any(loom, shuttle))]
+        #[cfg(any(loom, shuttle, simulated))]
         if self.has_fault(Fault::PlainAdvance) {
             return space.generation.advance_by_plain_store();
         }

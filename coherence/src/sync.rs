@@ -1,4 +1,4 @@
-//! The only place atomics come from: `core`, or the stand-ins of the checkers loom and shuttle.
+//! The only place atomics come from: `core`, or the stand-ins of the checkers loom, shuttle and our explorer (`simulated`).
 //!
 //! Three kinds of memory are told apart here, because they are checked differently.
 //!
@@ -11,8 +11,10 @@
 //! The handshakes are written with `Relaxed` (or acquire and release) accesses and `fence(SeqCst)`, never with `SeqCst`
 //! accesses: a `SeqCst` access orders nothing but other `SeqCst` accesses, and loom does not check them.
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(loom, shuttle, simulated)))]
 pub(crate) use core::sync::atomic::{AtomicU64, fence};
+#[cfg(simulated)]
+pub(crate) use explorer::{AtomicU64, fence};
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, fence};
 #[cfg(shuttle)]
@@ -85,12 +87,12 @@ impl Counter {
 
 /// Whether a check has failed and unwinds. What is dropped then must not go on with the protocol, as it is in pieces.
 pub(crate) fn is_unwinding() -> bool {
-    #[cfg(any(loom, shuttle))]
+    #[cfg(any(loom, shuttle, simulated))]
     {
         extern crate std;
         std::thread::panicking()
     }
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(not(any(loom, shuttle, simulated)))]
     false
 }
 

@@ -30,7 +30,7 @@ macro_rules! atomic {
                 Self(<$inner>::new(value))
             }
 
-            fn word(&self) -> Word {
+            pub(crate) fn word(&self) -> Word {
                 $word(&raw const self.0)
             }
 
@@ -50,20 +50,14 @@ macro_rules! atomic {
                 }
             }
 
-            /// Stores with a note for [`Hardware::stored`](crate::Hardware::stored).
-            #[track_caller]
-            pub fn store_noted(&self, value: $value, note: u64) {
-                store(self.word(), value.into(), note, Location::caller());
-            }
-
             /// The value as it is visible, without a step: for records of the checkers' own.
             pub fn peek(&self) -> $value {
-                self.0.load(Ordering::SeqCst)
+                self.0.load(Ordering::Relaxed)
             }
 
             /// Sets the value, without a step: for records of the checkers' own.
             pub fn poke(&self, value: $value) {
-                self.0.store(value, Ordering::SeqCst);
+                self.0.store(value, Ordering::Relaxed);
             }
 
             /// Adds 1 unless `limit` is there, in one step; says whether it did.

@@ -21,9 +21,10 @@ impl Choice {
     /// The CPU that is made to run, if the choice is about that.
     pub fn cpu(self) -> Option<usize> {
         match self {
-            Choice::Run(cpu) | Choice::RunHolding(cpu) | Choice::RunPostponing(cpu) | Choice::Interrupt(cpu) => {
-                Some(cpu)
-            }
+            Choice::Run(cpu)
+            | Choice::RunHolding(cpu)
+            | Choice::RunPostponing(cpu)
+            | Choice::Interrupt(cpu) => Some(cpu),
             Choice::Drain(_) | Choice::Hardware(_) => None,
         }
     }

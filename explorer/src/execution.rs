@@ -3,15 +3,15 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::choice::{Choice, Priced};
-use crate::hardware::Hardware;
 use crate::memory::{Memory, Word};
-use crate::processor::{History, SharedHardware, idle, install, place, set_running, set_yielder, take_outcome, with};
+use crate::processor::{
+    History, SharedHardware, idle, install, place, set_running, set_yielder, take_outcome, with,
+};
 use crate::{Access, Digest, Finding, Outcome, Schedule, Step, Strategy};
 
 /// A run that makes more steps than this does not end.
@@ -20,10 +20,8 @@ const MOST_STEPS: usize = 20_000;
 const WATCHED: usize = 4;
 const STACK: usize = 256 << 10;
 
-/// What runs: made anew for each run, with the set-up done.
+/// What runs: made anew for each run, with the set-up done and the hardware [attached](crate::attach).
 pub struct Program {
-    /// The hardware.
-    pub hardware: Rc<dyn Hardware>,
     /// What each CPU does.
     pub cpus: Vec<Box<dyn FnOnce()>>,
     /// What must be true in the end.
@@ -60,7 +58,7 @@ pub(crate) struct Execution {
     pub(crate) holds_next: bool,
     /// The story so far, if it is told.
     pub(crate) story: Option<Vec<(String, String)>>,
-    hardware: Option<SharedHardware>,
+    pub(crate) hardware: Option<SharedHardware>,
     finding: Option<Finding>,
     steps: usize,
     decisions: usize,
@@ -88,11 +86,11 @@ pub fn run(
     }
     install(Some(Execution::new(cpus, narrate)));
     let program = make();
-    with(|execution| execution.hardware = Some(program.hardware.clone()));
+    let hardware = with(|execution| execution.hardware()).expect("a run is set up");
     let mut coroutines: Coroutines = program.cpus.into_iter().map(coroutine).collect();
     assert_eq!(coroutines.len(), cpus, "a program for each CPU");
     set_running(true);
-    while proceed(strategy, &mut coroutines, &program.hardware) {}
+    while proceed(strategy, &mut coroutines, &hardware) {}
     set_running(false);
     let is_sound = with(|execution| execution.finding.is_none()).unwrap_or(false);
     if is_sound {
@@ -104,7 +102,7 @@ pub fn run(
         // What is half done stays so: there is nothing sound to be done with it.
         coroutines.into_iter().for_each(std::mem::forget);
         std::mem::forget(program.finally);
-        std::mem::forget(program.hardware);
+        std::mem::forget(hardware);
     }
     let outcome = take_outcome();
     let execution = install(None);
@@ -207,12 +205,7 @@ fn offer_hardware(hardware: &SharedHardware, next: &Step, offers: &mut Vec<Price
 }
 
 /// Asks the strategy. With `may_end` the first offer is to let the run end.
-fn choose(
-    strategy: &mut dyn Strategy,
-    offers: &[Priced],
-    may_end: bool,
-    hardware: &SharedHardware,
-) -> usize {
+fn choose(strategy: &mut dyn Strategy, offers: &[Priced], may_end: bool, hardware: &SharedHardware) -> usize {
     let state = || {
         let own = with(|execution| execution.state()).unwrap_or_default();
         own.with(hardware.state().number())
@@ -236,7 +229,10 @@ fn choose(
 
 fn carry_out(choice: Choice, coroutines: &mut Coroutines, hardware: &SharedHardware) {
     match choice {
-        Choice::Run(cpu) => resume(cpu, Resume::Go, coroutines),
+        Choice::Run(cpu) => {
+            with(|execution| execution.holds_next = false);
+            resume(cpu, Resume::Go, coroutines);
+        }
         Choice::RunHolding(cpu) => {
             with(|execution| execution.holds_next = true);
             resume(cpu, Resume::Go, coroutines);
@@ -324,7 +320,7 @@ impl Execution {
     }
 
     pub(crate) fn hardware(&self) -> SharedHardware {
-        self.hardware.clone().expect("the run has been set up")
+        self.hardware.clone().expect("hardware was attached while the run was set up")
     }
 
     pub(crate) fn has_hardware(&self) -> bool {
@@ -386,7 +382,11 @@ impl Execution {
         }
         if can_run {
             offer(Choice::Run(cpu), price);
-            if matches!(processor.step, Step::Memory { access: Access::Store, .. }) && !self.memory.holds(cpu) {
+            let stores = matches!(
+                processor.step,
+                Step::Memory { access: Access::Store, .. } | Step::Machine { stores: true, .. }
+            );
+            if stores && !self.memory.holds(cpu) {
                 offer(Choice::RunHolding(cpu), price + 1);
             }
         }

@@ -47,12 +47,6 @@ pub trait Hardware {
     /// The code under check declares something.
     fn declared(&self, declaration: Declaration);
 
-    /// The step in words, if it is the hardware's own ([`Step::Machine`]).
-    fn describe_step(&self, number: u64) -> String;
-
-    /// The event in words.
-    fn describe_event(&self, event: u64) -> String;
-
     /// What a reader of a schedule wants beside each line: the caches, say.
     fn picture(&self) -> String;
 }

@@ -42,7 +42,8 @@ pub use lock::{ExclusiveLock, SharedLock};
 pub use outcome::{Finding, Outcome};
 pub use priorities::Priorities;
 pub use processor::{
-    current_cpu, declare, fail, is_masked, mask, narrate, narrate_of, observe, region, send_interrupt, serialise, step, wait,
+    as_cpu, attach, current_cpu, declare, fail, is_exploring, is_masked, load_now, mask, narrate, narrate_of,
+    observe, region, send_interrupt, serialise, step, store_now, wait,
 };
 pub use random::Random;
 pub use schedule::{Replay, Schedule};

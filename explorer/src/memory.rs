@@ -1,10 +1,10 @@
 //! Memory that CPUs share, and the buffers between them and it.
 //!
-//! The words themselves are real: the host's, at the host's addresses. What is simulated is when a plain store reaches its word. A
+//! The words themselves are real: the host's, at the host's addresses, and used by one host thread. What is simulated is when a plain store reaches its word. A
 //! word's name in the digest must not depend on where the host's allocator put it: words in a region are named by their offset
 //! in it, others by which CPU touched them first and as its how-manieth.
 
-use core::sync::atomic::Ordering::SeqCst;
+use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use std::collections::VecDeque;
 
@@ -32,8 +32,8 @@ impl Word {
         // SAFETY: made from references to words that outlive the run (`atomic.rs`).
         unsafe {
             match self {
-                Word::Wide(word) => (*word).load(SeqCst),
-                Word::Narrow(word) => u64::from((*word).load(SeqCst)),
+                Word::Wide(word) => (*word).load(Relaxed),
+                Word::Narrow(word) => u64::from((*word).load(Relaxed)),
             }
         }
     }
@@ -43,8 +43,8 @@ impl Word {
         // SAFETY: as in `get`.
         unsafe {
             match self {
-                Word::Wide(word) => (*word).store(value, SeqCst),
-                Word::Narrow(word) => (*word).store(value as u32, SeqCst),
+                Word::Wide(word) => (*word).store(value, Relaxed),
+                Word::Narrow(word) => (*word).store(value as u32, Relaxed),
             }
         }
     }
@@ -85,9 +85,13 @@ impl Memory {
 
     /// The word's name.
     pub(crate) fn name(&mut self, cpu: usize, address: usize) -> u64 {
-        let region = self.regions.iter().position(|(start, length)| (*start..start + length).contains(&address));
+        let region =
+            self.regions.iter().position(|(start, length)| (*start..start + length).contains(&address));
         if let Some(region) = region {
-            return Digest::EMPTY.with(region as u64).with((address - self.regions[region].0) as u64).number();
+            return Digest::EMPTY
+                .with(region as u64)
+                .with((address - self.regions[region].0) as u64)
+                .number();
         }
         *self.names.entry(address).or_insert_with(|| {
             self.touched[cpu] += 1;
@@ -102,7 +106,14 @@ impl Memory {
     }
 
     /// A plain store.
-    pub(crate) fn store(&mut self, cpu: usize, word: Word, value: u64, note: u64, hold: bool) -> Option<Store> {
+    pub(crate) fn store(
+        &mut self,
+        cpu: usize,
+        word: Word,
+        value: u64,
+        note: u64,
+        hold: bool,
+    ) -> Option<Store> {
         if hold || !self.buffers[cpu].is_empty() {
             self.buffers[cpu].push_back(Waiting { word, value, note });
             return None;

@@ -10,7 +10,7 @@ use corosensei::Yielder;
 
 use crate::execution::{Execution, Resume};
 use crate::memory::Word;
-use crate::{Access, Declaration, Digest, Hardware, Outcome, Step};
+use crate::{Access, AtomicU64, Declaration, Digest, Hardware, Outcome, Step};
 
 thread_local! {
     /// The run on this thread.
@@ -55,6 +55,10 @@ pub fn step(next: Step) {
     }
     while suspend(next) == Resume::Interrupt {
         take_interrupt();
+        if matches!(next, Step::Wait) {
+            // The handler has read other things since: whoever waits looks again.
+            return;
+        }
     }
 }
 
@@ -133,7 +137,7 @@ pub fn fail(sentence: String) {
 /// Adds a line to the story, if it is told.
 pub fn narrate(line: impl FnOnce() -> String) {
     let told = |execution: &mut Execution| {
-        (execution.story.is_some() && execution.has_hardware()).then(|| execution.hardware())
+        (RUNNING.get() && execution.story.is_some() && execution.has_hardware()).then(|| execution.hardware())
     };
     let teller = with(told).flatten();
     if let Some(hardware) = teller {
@@ -175,25 +179,65 @@ pub(crate) fn load(word: Word, line: &'static Location<'static>) -> u64 {
     value
 }
 
+/// What a load of the current CPU finds in a word, as part of a step of the hardware's.
+pub fn load_now(word: &AtomicU64) -> u64 {
+    let word = word.word();
+    let found = with(|execution| {
+        let value = execution.memory.load(execution.current, word);
+        execution.learn(word, value, 4);
+        value
+    });
+    found.unwrap_or_else(|| word.get())
+}
+
+/// A plain store of the current CPU, as part of a step of the hardware's that stores. Says whether it is visible at once.
+pub fn store_now(word: &AtomicU64, value: u64, note: u64) -> bool {
+    put(word.word(), value, note)
+}
+
+/// Whether a run is going on: an assertion that fails now is a finding.
+pub fn is_exploring() -> bool {
+    RUNNING.get()
+}
+
+/// Attaches the hardware, early while a run is being set up.
+pub fn attach(hardware: Rc<dyn Hardware>) {
+    with(|execution| execution.hardware = Some(hardware));
+}
+
+/// Runs `work` as that CPU, while a run is being set up or is over.
+pub fn as_cpu<R>(cpu: usize, work: impl FnOnce() -> R) -> R {
+    assert!(!is_running(), "CPUs are chosen by the schedule");
+    let before = with(|execution| std::mem::replace(&mut execution.current, cpu));
+    let result = work();
+    with(|execution| execution.current = before.unwrap_or(0));
+    result
+}
+
 /// A plain store.
 pub(crate) fn store(word: Word, value: u64, note: u64, line: &'static Location<'static>) {
     step(Step::Memory { address: word.address(), access: Access::Store, line });
-    let visible = with(|execution| {
+    let is_visible = put(word, value, note);
+    narrate(|| {
+        let waits = if is_visible { "" } else { ", which waits in its buffer" };
+        format!("store  {} <- {value:#x}{waits}", place(line))
+    });
+}
+
+fn put(word: Word, value: u64, note: u64) -> bool {
+    let put = with(|execution| {
         execution.learn(word, value, 2);
         let hold = std::mem::take(&mut execution.holds_next);
         let visible = execution.memory.store(execution.current, word, value, note, hold);
         (visible, execution.has_hardware().then(|| execution.hardware()))
     });
-    match visible {
+    let is_visible = put.as_ref().is_none_or(|(visible, _)| visible.is_some());
+    match put {
         None => word.set(value),
-        Some((None, _)) => narrate(|| format!("store  {} <- {value:#x}, which waits in its buffer", place(line))),
-        Some((Some(store), hardware)) => {
-            narrate(|| format!("store  {} <- {value:#x}", place(line)));
-            if let Some(hardware) = hardware {
-                hardware.stored(&store);
-            }
-        }
+        Some((Some(store), Some(hardware))) => hardware.stored(&store),
+        Some(_) => {}
     }
+    is_visible
 }
 
 /// A locked operation: what was there, and whether `change` wanted another value there.

@@ -33,7 +33,12 @@ pub enum Step {
         line: &'static Location<'static>,
     },
     /// Something asked of the hardware; the number is the hardware's own.
-    Machine(u64),
+    Machine {
+        /// Which.
+        number: u64,
+        /// Whether it is a plain store, which may wait in the buffer.
+        stores: bool,
+    },
     /// It waits until something that it read last has changed.
     Wait,
     /// Its program is over; it takes interrupts.
@@ -47,7 +52,9 @@ impl Step {
     pub fn changes_memory(&self) -> bool {
         matches!(
             self,
-            Step::Memory { access: Access::Store | Access::Locked, .. } | Step::Fence { .. } | Step::Machine(_)
+            Step::Memory { access: Access::Store | Access::Locked, .. }
+                | Step::Fence { .. }
+                | Step::Machine { .. }
         )
     }
 }

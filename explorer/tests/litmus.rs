@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 use explorer::{
-    AtomicU64, Declaration, Digest, ExclusiveLock, Exhaustive, Finding, Hardware, Outcome, Priorities, Program,
-    Random, Replay, Schedule, SharedLock, Step, Store, Strategy, explore, fence, run,
+    AtomicU64, Declaration, Digest, ExclusiveLock, Exhaustive, Finding, Hardware, Outcome, Priorities,
+    Program, Random, Replay, Schedule, SharedLock, Step, Store, Strategy, explore, fence, run,
 };
 
 /// No hardware but an interrupt.
@@ -28,12 +28,6 @@ impl Hardware for Bare {
     }
     fn stored(&self, _: &Store) {}
     fn declared(&self, _: Declaration) {}
-    fn describe_step(&self, _: u64) -> String {
-        String::new()
-    }
-    fn describe_event(&self, _: u64) -> String {
-        String::new()
-    }
     fn picture(&self) -> String {
         String::new()
     }
@@ -43,6 +37,7 @@ type Memory = Arc<[AtomicU64; 4]>;
 type Code = fn(&Memory) -> u64;
 
 fn program(codes: &'static [Code], results: Rc<RefCell<BTreeSet<Vec<u64>>>>) -> Program {
+    explorer::attach(Rc::new(Bare::default()));
     let memory: Memory = Arc::default();
     let found: Rc<RefCell<Vec<u64>>> = Rc::new(RefCell::new(vec![0; codes.len()]));
     let cpus = codes.iter().enumerate().map(|(cpu, code)| -> Box<dyn FnOnce()> {
@@ -59,7 +54,7 @@ fn program(codes: &'static [Code], results: Rc<RefCell<BTreeSet<Vec<u64>>>>) -> 
         results.borrow_mut().insert(found.take());
         Ok(())
     });
-    Program { hardware: Rc::new(Bare::default()), cpus, finally }
+    Program { cpus, finally }
 }
 
 /// All results that some schedule up to a price leads to, and the finding if there is one.
@@ -249,18 +244,23 @@ fn interrupts_come_late_and_not_while_masked() {
 
 #[test]
 fn a_failed_assertion_is_a_finding() {
-    let (finding, _) = finding(&[|_| 0, |memory| {
-        assert_eq!(memory[0].load(Relaxed), 1, "not one");
-        0
-    }]);
+    let (finding, _) = finding(&[
+        |_| 0,
+        |memory| {
+            assert_eq!(memory[0].load(Relaxed), 1, "not one");
+            0
+        },
+    ]);
     assert!(finding.sentence.contains("not one"));
     assert_eq!(finding.cpu, 1);
 }
 
 #[test]
 fn what_never_ends_is_found() {
-    let (finding, _) = finding(&[|memory| loop {
-        memory[0].fetch_add(1, Relaxed);
+    let (finding, _) = finding(&[|memory| {
+        loop {
+            memory[0].fetch_add(1, Relaxed);
+        }
     }]);
     assert!(finding.sentence.starts_with("no end"));
 }

@@ -6,10 +6,14 @@
 //!   exactly. Each CPU keeps every translation and every upper level it ever walked until it is told to drop them, and an oracle
 //!   compares all that is cached with what the tables say. For exact counts and random histories.
 //! * [`threads`]: each CPU is a host thread, which polls for interrupts. For races between operations.
-//!
-//! Neither has store buffers, tags or a schedule that is explored: `coherence`'s own loom and shuttle models cover the orderings.
+//! * `simulated`, in the checkers' build (`--cfg simulated`): every step of every CPU, walker and store buffer is chosen by the crate
+//!   `explorer`. For every schedule of a small race; `./ceasefire check` runs it.
 
 #![deny(unsafe_code)]
 
+#[cfg(not(simulated))]
 pub mod in_turn;
+#[cfg(simulated)]
+pub mod simulated;
+#[cfg(not(simulated))]
 pub mod threads;

@@ -8,7 +8,6 @@
 //! Addresses are allegations. Those outside user space are answered with [`Fault::NotMapped`]; nothing here panics.
 
 use core::ops::ControlFlow;
-use core::sync::atomic::AtomicU32;
 
 use crate::address_space::{AddressSpace, Layout};
 use crate::area::{Source, object_page};
@@ -19,6 +18,7 @@ use crate::error::Fault;
 use crate::frame::FrameNumber;
 use crate::range::{PAGE_SIZE, USER_END, round_down};
 use crate::rights::Access;
+use crate::sync::AtomicU32;
 
 /// What tells apart the words that futexes wait on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -10,6 +10,7 @@ use crate::address_space::{AddressSpace, Layout};
 use crate::area::AreaFlags;
 use crate::environment::Environment;
 use crate::error::{Error, Fault};
+use crate::mistake::{Mistake, is_made};
 use crate::page_table::LEAF_SPAN;
 use crate::range::PageRange;
 use crate::rights::Access;
@@ -67,11 +68,15 @@ impl<E: Environment> AddressSpace<E> {
             let layout = self.shared();
             let mut leaf = layout.tables.leaf(range.start());
             let mut changes = self.changes_under_lock(cause);
-            for_each_droppable(&layout, range, cause, |part| {
+            let dropped = for_each_droppable(&layout, range, cause, |part| {
                 if let Some(leaf) = &mut leaf {
                     self.zap_leaf(leaf, part, &mut changes);
                 }
-            })
+            });
+            if is_made(Mistake::DropFlushedAfterUnlock) {
+                drop(leaf);
+            }
+            dropped
         } else {
             let layout = self.exclusive();
             let mut changes = self.changes(cause);

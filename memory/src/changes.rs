@@ -4,12 +4,13 @@
 //! these, before its first table lock, and so causes at most one round of interrupts. The frames go back to the
 //! allocator only in [`Changes::finish`], out of a `Flushed`: there is no other way to get at them.
 
-use coherence::{Cause, Gather, Space};
+use coherence::{Cause, Flush, Gather, Space};
 
 use crate::entry::Entry;
 use crate::environment::Environment;
 use crate::frame::FrameNumber;
 use crate::frame_list::FrameList;
+use crate::mistake::{Mistake, is_made};
 use crate::range::PAGE_SIZE;
 
 /// The changes of one operation.
@@ -51,6 +52,9 @@ impl<'a, E: Environment> Changes<'a, E> {
             return;
         }
         let Some(gather) = &mut self.gather else { return };
+        if is_made(Mistake::FramesFreedBeforeFlush) {
+            return self.environment.frames().release(self.environment.current_cpu(), frame);
+        }
         if gather.list_mut().push(self.environment, frame).is_err() {
             // No memory for a longer list: this operation takes one more round. The entry of `frame` was emptied
             // and noted before, so this flush covers it; releasing it with a later one does no harm.
@@ -63,7 +67,14 @@ impl<'a, E: Environment> Changes<'a, E> {
     /// Takes note that a table which mapped `span` bytes at `address` was unhooked, and takes it over.
     pub(crate) fn table_taken(&mut self, address: u64, span: u64, table: FrameNumber) {
         if let Some(gather) = &mut self.gather {
-            gather.table_freed(address, span);
+            if is_made(Mistake::TablesNotCalledFreed) {
+                gather.add(Flush::page(address, span));
+            } else {
+                gather.table_freed(address, span);
+            }
+        }
+        if is_made(Mistake::TablesFreedBeforeFlush) {
+            return self.environment.frames().release(self.environment.current_cpu(), table);
         }
         self.release_later(table);
     }

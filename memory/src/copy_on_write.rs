@@ -16,6 +16,7 @@ use crate::environment::Environment;
 use crate::error::Fault;
 use crate::fault::Attempt;
 use crate::frame::FrameRef;
+use crate::mistake::{Mistake, is_made};
 use crate::rights::Access;
 
 impl<E: Environment> AddressSpace<E> {
@@ -57,10 +58,13 @@ impl<E: Environment> AddressSpace<E> {
         }
         changes.changed(page, old, Entry::EMPTY);
         changes.release_later(old.frame());
-        // The flush of D4, see above. Only CPUs that have this space loaded and in use are told.
-        changes.finish();
         let new = Entry::page(copy.into_number(), area.rights(), true).with(Bits::DIRTY);
         debug_assert!(new.permits(Access::WRITE));
+        if is_made(Mistake::CopyMappedBeforeFlush) || (was_zero && is_made(Mistake::ZeroesNotFlushed)) {
+            leaf.replace(page, new);
+        }
+        // The flush of D4, see above. Only CPUs that have this space loaded and in use are told.
+        changes.finish();
         leaf.replace(page, new);
         drop(leaf);
         area.note_private_page();

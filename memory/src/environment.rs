@@ -1,11 +1,10 @@
 //! What the crate needs from its surroundings.
 
-use core::sync::atomic::AtomicU64;
-
 use coherence::{Coherence, CpuId, Platform};
 use lock_api::{RawMutex, RawRwLock};
 
 use crate::frames::Frames;
+use crate::sync::AtomicU64;
 
 /// The surroundings of all address spaces of one machine: its physical memory, its coherence, its locks.
 ///

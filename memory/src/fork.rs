@@ -16,6 +16,7 @@ use crate::changes::Changes;
 use crate::entry::Bits;
 use crate::environment::Environment;
 use crate::error::OutOfMemory;
+use crate::mistake::{Mistake, is_made};
 
 impl<E: Environment> AddressSpace<E> {
     /// A copy of this address space, as a forked child gets it.
@@ -28,6 +29,9 @@ impl<E: Environment> AddressSpace<E> {
         let layout = self.exclusive();
         let mut changes = self.changes(Cause::Fork);
         let copied = self.copy_into(&child, &layout, &mut changes);
+        if is_made(Mistake::ForkFlushedAfterUnlock) {
+            drop(layout);
+        }
         // Under the exclusive area lock: no fault may make a page writable again before this flush is over.
         changes.finish();
         copied.map(|()| child)

@@ -13,7 +13,7 @@
 
 use core::ops::Range;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
+use core::sync::atomic::{AtomicPtr, AtomicUsize};
 
 use coherence::{CpuId, MAX_CPUS};
 use lock_api::{Mutex, RawMutex};
@@ -22,6 +22,7 @@ use crate::buddy::{BlockLink, Buddy, Links, MAX_ORDER};
 use crate::error::OutOfMemory;
 use crate::frame::FrameNumber;
 use crate::range::PAGE_SIZE;
+use crate::sync::{self, AtomicU32, AtomicU64, fence};
 
 const PAGE: usize = PAGE_SIZE as usize;
 /// Frames in one CPU's cache at most, and how many move between a cache and the buddy allocator at once.
@@ -66,7 +67,7 @@ pub struct Frames<L> {
     limit: AtomicUsize,
     total: AtomicUsize,
     metadata_frames: AtomicUsize,
-    zero: AtomicU32,
+    zero: AtomicUsize,
     caches: [Cache<L>; MAX_CPUS],
     buddy: Mutex<L, Buddy>,
 }
@@ -80,7 +81,7 @@ impl<L: RawMutex> Frames<L> {
             limit: AtomicUsize::new(0),
             total: AtomicUsize::new(0),
             metadata_frames: AtomicUsize::new(0),
-            zero: AtomicU32::new(0),
+            zero: AtomicUsize::new(0),
             caches: [const { Cache(Mutex::const_new(L::INIT, CacheList { count: 0, frames: [0; CACHE] })) };
                 MAX_CPUS],
             buddy: Mutex::const_new(L::INIT, Buddy::new()),
@@ -132,7 +133,7 @@ impl<L: RawMutex> Frames<L> {
             .and_then(|cpu| self.allocate(cpu))
             .expect("no frame for the page of zeroes");
         self.zero(zero);
-        self.zero.store(zero.0, Relaxed);
+        self.zero.store(zero.index(), Relaxed);
     }
 
     /// Adds frames that were in use until now (boot code, an unpacked archive) to the free ones.
@@ -176,6 +177,7 @@ impl<L: RawMutex> Frames<L> {
         let frame = FrameNumber(cache.frames[cache.count]);
         drop(cache);
         self.metadata(frame).references.store(1, Relaxed);
+        sync::frame_given(frame);
         Ok(frame)
     }
 
@@ -227,6 +229,7 @@ impl<L: RawMutex> Frames<L> {
             }
             fence(Acquire);
         }
+        sync::frame_taken(frame);
         let mut cache = self.caches[cpu.index()].0.lock();
         if cache.count == CACHE {
             let mut buddy = self.buddy.lock();
@@ -249,7 +252,7 @@ impl<L: RawMutex> Frames<L> {
     /// The frame of zeroes that stands in for anonymous memory that was only read. It is never freed, and entries
     /// that map it hold no reference.
     pub(crate) fn zero_frame(&self) -> FrameNumber {
-        FrameNumber(self.zero.load(Relaxed))
+        FrameNumber(self.zero.load(Relaxed) as u32)
     }
 
     /// How full memory is. A snapshot: other CPUs go on meanwhile.
@@ -300,6 +303,7 @@ impl<L: RawMutex> Frames<L> {
     /// Copies a whole frame.
     #[allow(unsafe_code)]
     pub(crate) fn copy(&self, from: FrameNumber, to: FrameNumber) {
+        sync::frame_copied(from);
         let (from, to) = (self.part(from, 0, PAGE), self.part(to, 0, PAGE));
         // SAFETY: two whole frames inside the direct map; `copy` allows them to be the same.
         unsafe { to.copy_from(from, PAGE) };

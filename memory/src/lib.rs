@@ -43,12 +43,14 @@ mod incore;
 mod limits;
 mod lock;
 mod map;
+mod mistake;
 mod object;
 mod page_table;
 mod protect;
 mod range;
 mod remap;
 mod rights;
+mod sync;
 mod truncate;
 mod unmap;
 
@@ -64,6 +66,8 @@ pub use frame::{FrameNumber, FrameRef};
 pub use frames::{FrameStatistics, Frames};
 pub use limits::Limit;
 pub use map::{MapRequest, Place};
+#[cfg(simulated)]
+pub use mistake::{Mistake, make_mistake};
 pub use object::MemoryObject;
 pub use range::{PAGE_SIZE, PageRange, RangeError, USER_END, is_aligned, round_down, round_up};
 pub use remap::{MoveTo, RemapRequest};

@@ -12,7 +12,6 @@
 //! * A table that was taken out is handed to the caller, who may free it only through a finished gather.
 //! * `Metadata::table` counts a table's entries in use; it says at once whether a table holds anything.
 
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use lock_api::MutexGuard;
@@ -22,6 +21,7 @@ use crate::environment::Environment;
 use crate::error::OutOfMemory;
 use crate::frame::FrameNumber;
 use crate::range::{PAGE_SIZE, PageRange};
+use crate::sync::{AtomicU64, load_unhooked};
 
 /// The root's level; leaves are level 0.
 const ROOT_LEVEL: usize = 3;
@@ -269,7 +269,7 @@ impl<E: Environment> PageTable<E> {
         let frames = self.environment.frames();
         if level > 0 && *frames.metadata(table).table.lock() > 0 {
             for (index, word) in frames.words(table).iter().enumerate() {
-                let entry = Entry::from_bits(word.load(Relaxed));
+                let entry = Entry::from_bits(load_unhooked(word));
                 if !entry.is_empty() {
                     self.take_subtree(entry.frame(), level - 1, start + index as u64 * span(level), taken);
                 }
@@ -293,7 +293,7 @@ impl<E: Environment> Drop for PageTable<E> {
         let (environment, root) = (self.environment.clone(), self.root);
         let mut release = |_, _, table| environment.frames().release(environment.current_cpu(), table);
         for (index, word) in environment.frames().words(root)[..USER_ENTRIES].iter().enumerate() {
-            let entry = Entry::from_bits(word.load(Relaxed));
+            let entry = Entry::from_bits(load_unhooked(word));
             if !entry.is_empty() {
                 debug_assert!(!entry.has(Bits::HUGE));
                 self.take_subtree(

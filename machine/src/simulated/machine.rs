@@ -1,0 +1,263 @@
+//! The machine: its RAM, its CPUs' caches, the library under check, and the oracle that watches.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use coherence::{Coherence, CpuId, Mode, Switches};
+use explorer::{AtomicU64, Declaration, Digest, Hardware, Step, Store};
+use memory::{AddressSpace, Environment, Frames, PAGE_SIZE};
+
+use super::caches::Caches;
+use super::locks::{AreaLock, TableLock};
+use super::operation::OperationId;
+use super::oracle::Oracle;
+use super::platform::SimulatedPlatform;
+
+/// Frames of RAM: enough for what the scenarios map, and little, as it is cleared for each run.
+const FRAMES: usize = 128;
+const RAM: usize = FRAMES * PAGE_SIZE as usize;
+
+/// An address space on this machine.
+pub(super) type SimulatedSpace = AddressSpace<SimulatedEnvironment>;
+
+/// What each run's machine is like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Build {
+    pub(super) cpus: usize,
+    pub(super) tags: usize,
+    pub(super) switches: Switches,
+    /// Whether walkers run ahead of their CPUs.
+    pub(super) walkers: bool,
+    /// Pages that walkers run ahead to, besides those that are in `setup`'s reach.
+    pub(super) pages: &'static [u64],
+    pub(super) fault: Option<coherence::Fault>,
+}
+
+/// The machine.
+pub struct Machine {
+    pub(super) coherence: Coherence<SimulatedPlatform>,
+    pub(super) frames: Frames<TableLock>,
+    pub(super) build: Build,
+    hidden: Mutex<Hidden>,
+    ram: &'static [AtomicU64],
+}
+
+/// What no program and no kernel can look into.
+pub(super) struct Hidden {
+    pub(super) caches: Vec<Caches>,
+    pub(super) oracle: Oracle,
+    pub(super) spaces: Vec<Arc<SimulatedSpace>>,
+    pub(super) loaded: Vec<Option<Arc<SimulatedSpace>>>,
+    pub(super) modes: Vec<Mode>,
+    /// Free frames when the machine was new.
+    pub(super) free: usize,
+    found: Option<String>,
+}
+
+impl Hidden {
+    /// The oracle speaks.
+    pub(super) fn found(&mut self, sentence: String) {
+        self.found.get_or_insert(sentence);
+    }
+}
+
+/// `Hidden`, borrowed. What was found is said when it is given back.
+pub(super) struct HiddenGuard<'a>(MutexGuard<'a, Hidden>);
+
+impl std::ops::Deref for HiddenGuard<'_> {
+    type Target = Hidden;
+    fn deref(&self) -> &Hidden {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for HiddenGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Hidden {
+        &mut self.0
+    }
+}
+
+impl Drop for HiddenGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(sentence) = self.0.found.take() {
+            explorer::fail(sentence);
+        }
+    }
+}
+
+/// The machine as `memory` sees it, and as the explorer does.
+#[derive(Clone)]
+pub struct SimulatedEnvironment(pub(super) Arc<Machine>);
+
+thread_local! {
+    /// RAM, which the runs on this thread use one after the other.
+    static MEMORY: &'static [AtomicU64] = fresh_ram();
+}
+
+fn fresh_ram() -> &'static [AtomicU64] {
+    let words = RAM / 8 + PAGE_SIZE as usize / 8;
+    let whole: &'static [AtomicU64] = Box::leak((0..words).map(|_| AtomicU64::new(0)).collect());
+    let start = whole.as_ptr().align_offset(PAGE_SIZE as usize);
+    &whole[start..start + RAM / 8]
+}
+
+impl SimulatedEnvironment {
+    pub(super) fn new(build: Build) -> Self {
+        let ram = MEMORY.with(|ram| *ram);
+        clear(ram);
+        explorer::region(ram.as_ptr() as usize, RAM);
+        let hidden = Hidden {
+            caches: (0..build.cpus).map(|_| Caches::default()).collect(),
+            oracle: Oracle::new(build.cpus),
+            spaces: Vec::new(),
+            loaded: vec![None; build.cpus],
+            modes: vec![Mode::Idle; build.cpus],
+            free: 0,
+            found: None,
+        };
+        let platform = SimulatedPlatform::new(build.tags);
+        let machine = Arc::new(Machine {
+            coherence: Coherence::new(platform, build.switches).with_fault(build.fault),
+            frames: Frames::empty(),
+            build,
+            hidden: Mutex::new(hidden),
+            ram,
+        });
+        machine.coherence.platform().connect(&machine);
+        let environment = SimulatedEnvironment(machine);
+        // From here on the oracle hears who owns a frame.
+        explorer::attach(Rc::new(environment.clone()));
+        initialize(&environment.0.frames, ram);
+        let free = environment.0.frames.statistics().free;
+        environment.0.hidden().free = free;
+        environment
+    }
+}
+
+#[allow(unsafe_code)]
+fn clear(ram: &'static [AtomicU64]) {
+    // SAFETY: RAM bytes of atomics, which are used by this thread alone, and by nobody between two runs.
+    unsafe { ram.as_ptr().cast::<u8>().cast_mut().write_bytes(0, RAM) };
+}
+
+#[allow(unsafe_code)]
+fn initialize(frames: &Frames<TableLock>, ram: &'static [AtomicU64]) {
+    // SAFETY: `ram` is page-aligned, has RAM bytes and is never freed; on this thread one machine at a time uses it.
+    unsafe { frames.initialize(ram.as_ptr() as *mut u8, &[PAGE_SIZE..RAM as u64]) };
+}
+
+impl Machine {
+    pub(super) fn hidden(&self) -> HiddenGuard<'_> {
+        HiddenGuard(
+            self.hidden.lock().expect("the machine is used by one thread, which does not panic in it"),
+        )
+    }
+
+    /// A word of physical memory.
+    pub(super) fn word(&self, physical: u64) -> &AtomicU64 {
+        &self.ram[physical as usize / 8]
+    }
+
+    /// What a frame holds, as far as programs here write to it.
+    fn digest_of(&self, frame: u64) -> Digest {
+        (0..4).fold(Digest::EMPTY, |digest, word| digest.with(self.word(frame + word * 8).peek()))
+    }
+
+    /// Ends a call. What is cached is held against the tables.
+    pub(super) fn end_operation(&self, id: OperationId) {
+        let mut hidden = self.hidden();
+        let Hidden { oracle, caches, .. } = &mut *hidden;
+        oracle.end(id, |root, page| self.entry_in_memory(root, page), caches);
+    }
+}
+
+impl Environment for SimulatedEnvironment {
+    type Platform = SimulatedPlatform;
+    type AreaLock = AreaLock;
+    type TableLock = TableLock;
+
+    fn coherence(&self) -> &Coherence<SimulatedPlatform> {
+        &self.0.coherence
+    }
+
+    fn frames(&self) -> &Frames<TableLock> {
+        &self.0.frames
+    }
+
+    fn fill_kernel_half(&self, _upper_half: &[AtomicU64]) {}
+
+    fn current_cpu(&self) -> CpuId {
+        CpuId::new(explorer::current_cpu()).expect("a build has room for its CPUs")
+    }
+}
+
+impl Hardware for SimulatedEnvironment {
+    fn events(&self, _next: &Step, events: &mut Vec<u64>) {
+        if !self.0.build.walkers {
+            return;
+        }
+        let hidden = self.0.hidden();
+        for (cpu, caches) in hidden.caches.iter().enumerate() {
+            let walks =
+                self.0.build.pages.iter().enumerate().filter(|(_, page)| self.0.could_walk(caches, **page));
+            events.extend(walks.map(|(index, _)| (cpu as u64) << 32 | index as u64));
+        }
+    }
+
+    fn perform(&self, event: u64) {
+        let (cpu, index) = (event >> 32, event & 0xffff_ffff);
+        self.0.walk_ahead(cpu as usize, self.0.build.pages[index as usize]);
+    }
+
+    fn interrupt(&self) {
+        let cpu = explorer::current_cpu();
+        let (loaded, mode) = {
+            let hidden = self.0.hidden();
+            (hidden.loaded[cpu].clone(), hidden.modes[cpu])
+        };
+        self.0.coherence.handle_requests(loaded.as_ref().map(|space| space.space()), mode);
+    }
+
+    fn state(&self) -> Digest {
+        let hidden = self.0.hidden();
+        let caches =
+            hidden.caches.iter().fold(Digest::EMPTY, |digest, cache| digest.with(cache.state().number()));
+        caches.with(hidden.oracle.state().number())
+    }
+
+    fn stored(&self, store: &Store) {
+        if store.note != 0 {
+            let mut hidden = self.0.hidden();
+            if let Some(sentence) = hidden.oracle.store_lands(store.cpu) {
+                hidden.found(sentence);
+            }
+        }
+    }
+
+    fn declared(&self, declaration: Declaration) {
+        let cpu = explorer::current_cpu();
+        let mut hidden = self.0.hidden();
+        let Hidden { oracle, caches, .. } = &mut *hidden;
+        match declaration {
+            Declaration::Given(frame) => oracle.frame_given(frame),
+            Declaration::Taken(frame) => oracle.frame_taken(frame, cpu, caches),
+            Declaration::Copied(frame) => {
+                oracle.frame_copied(frame, cpu, caches);
+                // The copier now depends on what it read.
+                explorer::observe(self.0.digest_of(frame).number());
+            }
+        }
+        drop(hidden);
+        explorer::narrate(|| match declaration {
+            Declaration::Given(frame) => format!("frame {:x} is given", frame >> 12),
+            Declaration::Taken(frame) => format!("frame {:x} is free", frame >> 12),
+            Declaration::Copied(frame) => format!("frame {:x} is copied", frame >> 12),
+        });
+    }
+
+    fn picture(&self) -> String {
+        let hidden = self.0.hidden();
+        let all: Vec<_> = hidden.caches.iter().map(Caches::describe).collect();
+        all.join("  ")
+    }
+}

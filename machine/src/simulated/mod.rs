@@ -1,0 +1,31 @@
+//! A machine whose every step is chosen by the explorer, with the real `coherence` and `memory` running on it.
+//!
+//! * **Translation caches** (`caches.rs`) keep what they have until they are told to drop it: translations and, separately, the upper
+//!   levels on the way to them, under tags if the machine has any.
+//! * **Walkers** (`walker.rs`) fill them with whatever the tables allow at any moment, also on CPUs that only borrow a space, set
+//!   the accessed bit before they cache, and the dirty bit in a locked step that looks at the entry again.
+//! * **Stores wait** in buffers and **interrupts come late**; the crate `explorer` sees to both.
+//! * **The oracle** (`oracle.rs`) marks each cached entry when a promise makes it worthless, and speaks when it is used.
+//!
+//! A [`Scenario`] says which CPUs do what on it; `check.rs` explores scenarios, and the past bugs, which are scenarios of which the
+//! code under check has been broken in one place.
+
+mod caches;
+mod check;
+mod locks;
+mod machine;
+mod operation;
+mod oracle;
+mod past_bug;
+mod past_bugs;
+mod platform;
+mod report;
+mod scenario;
+mod scenarios;
+mod user;
+mod walker;
+
+pub use check::{Check, main};
+pub use machine::{Machine, SimulatedEnvironment};
+pub use past_bug::{Mistake, PastBug};
+pub use scenario::Scenario;

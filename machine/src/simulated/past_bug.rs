@@ -1,0 +1,38 @@
+//! A bug that a kernel once had, built into the code under check at one place, and the scenario that shows it.
+
+use super::scenario::Scenario;
+
+/// Where the code is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// In `coherence`.
+    Coherence(coherence::Fault),
+    /// In `memory`.
+    Memory(memory::Mistake),
+}
+
+impl Mistake {
+    /// Makes it in what is run from here on, on this thread.
+    pub(super) fn fault(self) -> Option<coherence::Fault> {
+        match self {
+            Mistake::Coherence(fault) => Some(fault),
+            Mistake::Memory(_) => None,
+        }
+    }
+}
+
+/// A past bug.
+pub struct PastBug {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// Whose bug it was: rows of `coherence.md`, commits.
+    pub source: &'static str,
+    /// What happened, in about three sentences.
+    pub story: &'static str,
+    /// The one place that is wrong.
+    pub mistake: Mistake,
+    /// Where it shows.
+    pub scenario: &'static Scenario,
+    /// The promise that the finding names.
+    pub breaks: &'static str,
+}

@@ -1,0 +1,64 @@
+//! A scenario: what is set up, and what each CPU does then.
+
+use coherence::Switches;
+use explorer::Program;
+
+use super::machine::{Build, SimulatedEnvironment};
+
+/// What one CPU does.
+pub(super) type Script = fn(&SimulatedEnvironment);
+
+/// A race between CPUs, small enough to be explored.
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What may go wrong in it, in a sentence.
+    pub about: &'static str,
+    /// What is done before the CPUs run side by side: spaces are made, pages mapped, things cached.
+    pub(super) setup: Script,
+    /// What each CPU does.
+    pub(super) cpus: &'static [Script],
+    /// How many tags the machine has.
+    pub tags: usize,
+    /// The mechanisms of `coherence`.
+    pub switches: Switches,
+    /// Pages that walkers may run ahead to.
+    pub walked: &'static [u64],
+    /// Up to which price all schedules are explored by `--quick`, by default, and by `--deep`.
+    pub bounds: [u8; 3],
+}
+
+impl Scenario {
+    /// The defaults: no tags, all mechanisms, walkers at rest.
+    pub const BASE: Self = Scenario {
+        name: "",
+        about: "",
+        setup: |_| {},
+        cpus: &[],
+        tags: 1,
+        switches: Switches::ALL,
+        walked: &[],
+        bounds: [2, 3, 4],
+    };
+
+    /// A fresh machine, set up.
+    pub(super) fn program(&'static self, fault: Option<coherence::Fault>) -> Program {
+        let build = Build {
+            cpus: self.cpus.len(),
+            tags: self.tags,
+            switches: self.switches,
+            walkers: !self.walked.is_empty(),
+            pages: self.walked,
+            fault,
+        };
+        let machine = SimulatedEnvironment::new(build);
+        (self.setup)(&machine);
+        let cpus = self.cpus.iter().map(|script| -> Box<dyn FnOnce()> {
+            let machine = machine.clone();
+            Box::new(move || script(&machine))
+        });
+        let cpus = cpus.collect();
+        Program { cpus, finally: Box::new(move || machine.finish()) }
+    }
+}

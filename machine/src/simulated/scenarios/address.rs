@@ -1,0 +1,30 @@
+//! Pages move to other addresses.
+
+use super::super::scenario::Scenario;
+use super::super::user::pages;
+use super::PAGE;
+use super::remove::shared_page;
+
+/// Where pages move to: under another leaf table.
+const ELSEWHERE: u64 = PAGE + (4 << 20);
+
+pub(in super::super) const MREMAP_AND_WRITER: Scenario = Scenario {
+    name: "mremap-and-writer",
+    about: "a CPU stores to a page while another one moves it, and unmaps it where it went: no store lands in what was freed",
+    setup: shared_page,
+    cpus: &[
+        |machine| {
+            machine.relocate(pages(PAGE, 1), ELSEWHERE);
+            machine.load(ELSEWHERE).expect("it has moved there");
+            machine.unmap(pages(ELSEWHERE, 1));
+        },
+        |machine| {
+            for value in 1..3 {
+                if machine.store(PAGE, value).is_err() {
+                    return;
+                }
+            }
+        },
+    ],
+    ..Scenario::BASE
+};

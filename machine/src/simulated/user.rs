@@ -1,0 +1,296 @@
+//! What programs and schedulers do on this machine: accesses through the caches, system calls, switches.
+
+use std::sync::Arc;
+
+use coherence::Mode;
+use explorer::Step;
+use memory::{
+    Access, AddressSpace, Advice, AreaFlags, Environment, Fault, MapRequest, MoveTo, PAGE_SIZE, PageRange,
+    Place, RemapRequest, Rights,
+};
+
+use super::caches::{DIRTY, PRESENT, USER, WRITABLE};
+use super::machine::{Hidden, SimulatedEnvironment, SimulatedSpace};
+use super::operation::{Operation, Promise};
+use super::oracle::Use;
+use super::walker::Walk;
+
+/// An access that faults more often than this will for ever.
+const MOST_FAULTS: usize = 16;
+
+/// What one attempt at an access came to.
+enum Attempt {
+    /// It was made; a load found this.
+    Made(u64),
+    /// A fault. Whether the entry was present.
+    Faulted(bool),
+}
+
+/// Both rights of ordinary memory.
+pub(super) const READ_WRITE: Rights = Rights::READ.union(Rights::WRITE);
+
+/// The pages from this one on.
+pub(super) fn pages(first: u64, count: u64) -> PageRange {
+    PageRange::new(first, count * PAGE_SIZE).expect("a scenario's pages are in user space")
+}
+
+impl SimulatedEnvironment {
+    /// An empty address space; says its number.
+    pub(super) fn new_space(&self) -> usize {
+        let space = AddressSpace::new(self).expect("there is memory for a root");
+        self.adopt(space)
+    }
+
+    fn adopt(&self, space: Arc<SimulatedSpace>) -> usize {
+        let mut hidden = self.0.hidden();
+        hidden.spaces.push(space);
+        hidden.spaces.len() - 1
+    }
+
+    /// The space of that number.
+    pub(super) fn space(&self, number: usize) -> Arc<SimulatedSpace> {
+        self.0.hidden().spaces[number].clone()
+    }
+
+    /// What this CPU runs in.
+    fn loaded(&self) -> Arc<SimulatedSpace> {
+        let cpu = explorer::current_cpu();
+        self.0.hidden().loaded[cpu].clone().expect("a program runs in a space")
+    }
+
+    /// This CPU goes to run user code of a space.
+    pub(super) fn activate(&self, number: usize) {
+        let cpu = explorer::current_cpu();
+        let entering = self.space(number);
+        let leaving = self.0.hidden().loaded[cpu].clone();
+        let was_masked = explorer::mask(true);
+        self.0.coherence.activate(leaving.as_ref().map(|space| space.space()), entering.space());
+        {
+            let mut hidden = self.0.hidden();
+            (hidden.loaded[cpu], hidden.modes[cpu]) = (Some(entering), Mode::User);
+        }
+        explorer::mask(was_masked);
+    }
+
+    /// A kernel thread takes this CPU, which only borrows its space from now on.
+    pub(super) fn go_lazy(&self) {
+        let loaded = self.loaded();
+        let was_masked = explorer::mask(true);
+        self.0.coherence.go_lazy(loaded.space());
+        self.0.hidden().modes[explorer::current_cpu()] = Mode::Kernel;
+        explorer::mask(was_masked);
+    }
+
+    /// This CPU lets go of its space.
+    pub(super) fn leave(&self) {
+        let cpu = explorer::current_cpu();
+        let loaded = self.0.hidden().loaded[cpu].clone();
+        let was_masked = explorer::mask(true);
+        if let Some(loaded) = loaded {
+            self.0.coherence.leave(loaded.space());
+        }
+        {
+            let mut hidden = self.0.hidden();
+            (hidden.loaded[cpu], hidden.modes[cpu]) = (None, Mode::Idle);
+        }
+        explorer::mask(was_masked);
+    }
+
+    /// A load by the program on this CPU: what it finds, or the fault that would kill it.
+    pub(super) fn load(&self, address: u64) -> Result<u64, Fault> {
+        self.access(address, None)
+    }
+
+    /// A store by the program on this CPU.
+    pub(super) fn store(&self, address: u64, value: u64) -> Result<(), Fault> {
+        self.access(address, Some(value)).map(|_| ())
+    }
+
+    fn access(&self, address: u64, stored: Option<u64>) -> Result<u64, Fault> {
+        for _ in 0..MOST_FAULTS {
+            explorer::step(Step::Machine { number: address, stores: stored.is_some() });
+            let page = address & !(PAGE_SIZE - 1);
+            match self.attempt(address, stored) {
+                Attempt::Made(value) => return Ok(value),
+                Attempt::Faulted(present) => {
+                    explorer::narrate(|| format!("faults at {address:#x}"));
+                    let access = if stored.is_some() { Access::WRITE } else { Access::READ };
+                    let space = self.loaded();
+                    self.call("a page fault", &space, pages(page, 1), Promise::Agreement, || {
+                        space.handle_fault(address, access, present)
+                    })?;
+                }
+            }
+        }
+        explorer::fail(format!("an access to {address:#x} faults for ever"));
+        Err(Fault::NotAllowed)
+    }
+
+    /// One attempt, in one step: no interrupt comes between the translation and the access.
+    fn attempt(&self, address: u64, stored: Option<u64>) -> Attempt {
+        let (cpu, page, write) = (explorer::current_cpu(), address & !(PAGE_SIZE - 1), stored.is_some());
+        let physical = match self.translate(Use { cpu, page, write }) {
+            Ok(frame) => frame + address % PAGE_SIZE,
+            Err(present) => {
+                // A fault serialises, and drops the translation of its address and the upper levels.
+                explorer::serialise();
+                self.0.hidden().caches[cpu].drop_page(page);
+                explorer::observe(u64::from(present));
+                return Attempt::Faulted(present);
+            }
+        };
+        let Some(value) = stored else {
+            let value = explorer::load_now(self.0.word(physical));
+            explorer::narrate(|| format!("loads  {address:#x} -> {value}"));
+            return Attempt::Made(value);
+        };
+        self.0.hidden().oracle.store_waits(cpu, page, physical & !(PAGE_SIZE - 1));
+        let is_visible = explorer::store_now(self.0.word(physical), value, 1);
+        explorer::narrate(|| {
+            let waits = if is_visible { "" } else { ", which waits in its buffer" };
+            format!("stores {address:#x} <- {value}{waits}")
+        });
+        Attempt::Made(value)
+    }
+
+    /// The frame that an access of a program reaches, or whether the entry that forbids it was present.
+    fn translate(&self, access: Use) -> Result<u64, bool> {
+        let Use { cpu, page, write } = access;
+        let machine = &self.0;
+        let mut guard = machine.hidden();
+        let hidden: &mut Hidden = &mut guard;
+        if hidden.caches[cpu].root == 0 {
+            hidden.found(format!("CPU {cpu} runs a program with the kernel's root loaded"));
+            return Err(false);
+        }
+        if hidden.caches[cpu].translation(page).is_none() && machine.walk(hidden, cpu, page) == Walk::Missing
+        {
+            return Err(false);
+        }
+        let entry = hidden.caches[cpu].translation(page).map_or(0, |translation| translation.entry);
+        if entry & (PRESENT | USER) != PRESENT | USER || (write && entry & WRITABLE == 0) {
+            return Err(true);
+        }
+        if write && entry & DIRTY == 0 && !machine.set_dirty(hidden, cpu, page) {
+            return Err(true);
+        }
+        let Hidden { caches, oracle, .. } = hidden;
+        let translation = caches[cpu].translation(page).expect("it was cached above").clone();
+        let now = machine.entry_in_memory(translation.root, page);
+        if let Some(sentence) = oracle.judge(access, &translation, now) {
+            guard.found(sentence);
+        }
+        Ok(translation.frame())
+    }
+
+    /// Makes a call with a promise.
+    fn call<R>(
+        &self,
+        name: &'static str,
+        space: &SimulatedSpace,
+        range: PageRange,
+        promise: Promise,
+        work: impl FnOnce() -> R,
+    ) -> R {
+        let root = space.space().root();
+        let id = {
+            let mut hidden = self.0.hidden();
+            let Hidden { oracle, caches, .. } = &mut *hidden;
+            let operation = |id| Operation { id, name, root, range, promise };
+            oracle.begin(explorer::current_cpu(), operation, caches)
+        };
+        explorer::narrate(|| format!("calls  {name} ({:#x} to {:#x})", range.start(), range.end()));
+        let result = work();
+        self.0.end_operation(id);
+        explorer::narrate(|| format!("{name} returns"));
+        result
+    }
+
+    /// Maps zeroes at these pages.
+    pub(super) fn map(&self, range: PageRange) {
+        let space = self.loaded();
+        let request = MapRequest {
+            place: Place::Fixed(range.start()),
+            length: range.length(),
+            rights: READ_WRITE,
+            may: Rights::all(),
+            flags: AreaFlags::empty(),
+            object: None,
+            populate: false,
+        };
+        let mapped = self.call("mmap", &space, range, Promise::Removal, || space.map(request));
+        mapped.expect("a scenario maps what can be mapped");
+    }
+
+    /// `munmap`.
+    pub(super) fn unmap(&self, range: PageRange) {
+        let space = self.loaded();
+        let unmapped = self.call("munmap", &space, range, Promise::Removal, || space.unmap(range));
+        unmapped.expect("a scenario unmaps what can be unmapped");
+    }
+
+    /// `madvise(MADV_DONTNEED)`.
+    pub(super) fn drop_pages(&self, range: PageRange) {
+        let space = self.loaded();
+        let advise = || space.advise(range, Advice::DontNeed);
+        let dropped = self.call("madvise(MADV_DONTNEED)", &space, range, Promise::Removal, advise);
+        dropped.expect("a scenario drops what can be dropped");
+    }
+
+    /// `mprotect`.
+    pub(super) fn protect(&self, range: PageRange, rights: Rights) {
+        let space = self.loaded();
+        let promise = match rights {
+            rights if rights.is_empty() => Promise::Removal,
+            rights if rights.contains(Rights::WRITE) => Promise::Agreement,
+            _ => Promise::Protection,
+        };
+        let protected = self.call("mprotect", &space, range, promise, || space.protect(range, rights, false));
+        protected.expect("a scenario protects what can be protected");
+    }
+
+    /// `mremap` to a fixed place.
+    pub(super) fn relocate(&self, from: PageRange, to: u64) {
+        let space = self.loaded();
+        let request = RemapRequest {
+            address: from.start(),
+            old_length: from.length(),
+            new_length: from.length(),
+            may_move: true,
+            to: MoveTo::Fixed(to),
+            keep_source: false,
+        };
+        let moved = self.call("mremap", &space, from, Promise::Removal, || space.remap(request));
+        moved.expect("a scenario moves what can be moved");
+    }
+
+    /// `fork`: the child's number.
+    pub(super) fn fork(&self, range: PageRange) -> usize {
+        let space = self.loaded();
+        let child = self.call("fork", &space, range, Promise::Protection, || space.fork());
+        self.adopt(child.expect("there is memory for a child"))
+    }
+
+    /// The end of a run: all CPUs let go, all spaces end, and every frame must be free.
+    pub(super) fn finish(&self) -> Result<(), String> {
+        for cpu in 0..self.0.build.cpus {
+            explorer::as_cpu(cpu, || self.leave());
+        }
+        let spaces = std::mem::take(&mut self.0.hidden().spaces);
+        for space in &spaces {
+            let (active, lazy) = (space.space().active(), space.space().lazy());
+            if !active.is_empty() || !lazy.is_empty() {
+                return Err(format!(
+                    "CPUs {active:?} and {lazy:?} are in the sets of a space that they left"
+                ));
+            }
+        }
+        drop(spaces);
+        let (free, before) = (self.frames().statistics().free, self.0.hidden().free);
+        if free == before {
+            Ok(())
+        } else {
+            Err(format!("{free} frames are free in the end, {before} were before"))
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What a page walker does: it reads tables as they are in memory, sets A, and caches what it went through.
+
+use explorer::narrate_of;
+use memory::PAGE_SIZE;
+
+use super::caches::{ACCESSED, Caches, DIRTY, FRAME, PRESENT, Translation, Upper, WRITABLE};
+use super::machine::{Hidden, Machine};
+
+const ROOT_LEVEL: usize = 3;
+
+/// What one entry of a table of this level maps, in bytes.
+const fn reach(level: usize) -> u64 {
+    PAGE_SIZE << (9 * level)
+}
+
+const fn index(address: u64, level: usize) -> u64 {
+    address / reach(level) % 512
+}
+
+/// What a walk for an access came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Walk {
+    /// An entry, now cached.
+    Found,
+    /// No entry that is present.
+    Missing,
+}
+
+impl Machine {
+    /// The entry of a page, as the tables in memory have it.
+    pub(super) fn entry_in_memory(&self, root: u64, page: u64) -> u64 {
+        let leaf = (1..=ROOT_LEVEL).rev().try_fold(root, |table, level| {
+            let entry = self.word(table + index(page, level) * 8).peek();
+            (entry & PRESENT != 0).then_some(entry & FRAME)
+        });
+        leaf.map_or(0, |leaf| self.word(leaf + index(page, 0) * 8).peek())
+    }
+
+    /// Whether a walk of that CPU for that page would leave anything in its caches that is not there yet.
+    pub(super) fn could_walk(&self, caches: &Caches, page: u64) -> bool {
+        if caches.root == 0 || caches.translations.contains_key(&(caches.tag, page)) {
+            return false;
+        }
+        let (level, table) = start(caches, page);
+        // To walk through a freed table is wrong whatever is found there.
+        freed(caches, level, page).is_some()
+            || self.word(table + index(page, level) * 8).peek() & PRESENT != 0
+    }
+
+    /// Walks for a page on behalf of that CPU, and caches all it goes through.
+    pub(super) fn walk(&self, hidden: &mut Hidden, cpu: usize, page: u64) -> Walk {
+        let Some(leaf) = self.walk_to_leaf(hidden, cpu, page) else { return Walk::Missing };
+        let word = self.word(leaf + index(page, 0) * 8);
+        let entry = word.peek();
+        if entry & PRESENT == 0 {
+            return Walk::Missing;
+        }
+        // A before caching: in one locked step with the look at the entry.
+        word.poke(entry | ACCESSED);
+        let caches = &mut hidden.caches[cpu];
+        let translation = Translation {
+            root: caches.root,
+            entry: entry | ACCESSED,
+            dead: None,
+            dead_for_stores: None,
+            copied: None,
+            older_than: Vec::new(),
+            outdated: false,
+        };
+        let (root, frame) = (translation.root, translation.frame());
+        caches.translations.insert((caches.tag, page), translation);
+        let owned = hidden.oracle.is_owned(frame);
+        hidden.oracle.filled(root, page, frame, &mut hidden.caches);
+        if !owned {
+            // The tables lead to a frame that nobody owns: whoever uses this is wrong from the start.
+            let why =
+                format!("D1, frame safety: frame {:x} has no owner, though the tables have it", frame >> 12);
+            let tag = hidden.caches[cpu].tag;
+            if let Some(translation) = hidden.caches[cpu].translations.get_mut(&(tag, page)) {
+                translation.dead = Some(why);
+            }
+        }
+        Walk::Found
+    }
+
+    /// Walks the upper levels from the lowest that is cached; `None` if one is not present.
+    fn walk_to_leaf(&self, hidden: &mut Hidden, cpu: usize, page: u64) -> Option<u64> {
+        let caches = &hidden.caches[cpu];
+        let (mut level, mut table) = start(caches, page);
+        if let Some(why) = freed(caches, level, page) {
+            let reason = if level < ROOT_LEVEL { "an upper level that it has cached" } else { "its root" };
+            hidden.found(format!(
+                "D1, frame safety: the walker of CPU {cpu} goes through {reason}, a page table at {table:#x}, but {why}"
+            ));
+        }
+        while level > 0 {
+            let entry = self.word(table + index(page, level) * 8).peek();
+            if entry & PRESENT == 0 {
+                return None;
+            }
+            level -= 1;
+            table = entry & FRAME;
+            let caches = &mut hidden.caches[cpu];
+            caches.uppers.insert((caches.tag, level, page / reach(level + 1)), Upper { table, freed: None });
+            if !hidden.oracle.is_owned(table) {
+                hidden.found(format!(
+                    "D1, frame safety: the walker of CPU {cpu} comes to a page table at {table:#x} that nobody owns"
+                ));
+            }
+        }
+        Some(table)
+    }
+
+    /// Sets D for a store through a cached entry that does not have it, in a locked step that looks at the entry in memory again.
+    /// Says whether that still allows the store.
+    pub(super) fn set_dirty(&self, hidden: &mut Hidden, cpu: usize, page: u64) -> bool {
+        let Some(leaf) = self.walk_to_leaf(hidden, cpu, page) else { return false };
+        let word = self.word(leaf + index(page, 0) * 8);
+        let entry = word.peek();
+        let caches = &mut hidden.caches[cpu];
+        let Some(translation) = caches.translation(page) else { return false };
+        let allows =
+            entry & (PRESENT | WRITABLE) == PRESENT | WRITABLE && entry & FRAME == translation.frame();
+        if allows {
+            word.poke(entry | DIRTY | ACCESSED);
+            translation.entry |= DIRTY;
+        }
+        allows
+    }
+
+    /// A walker runs ahead of its CPU.
+    pub(super) fn walk_ahead(&self, cpu: usize, page: u64) {
+        let found = self.walk(&mut self.hidden(), cpu, page);
+        narrate_of(cpu, || format!("walker goes ahead for {page:#x}: {found:?}"));
+    }
+}
+
+/// Who freed the table at which a walk for a page starts, if somebody did.
+fn freed(caches: &Caches, level: usize, page: u64) -> Option<String> {
+    match caches.uppers.get(&(caches.tag, level, page / reach(level + 1))) {
+        Some(upper) if level < ROOT_LEVEL => upper.freed.clone(),
+        _ => caches.root_freed.clone(),
+    }
+}
+
+/// Where a walk for a page starts: the lowest table that is cached, or the root.
+fn start(caches: &Caches, page: u64) -> (usize, u64) {
+    let cached = (0..ROOT_LEVEL).find_map(|level| {
+        let upper = caches.uppers.get(&(caches.tag, level, page / reach(level + 1)))?;
+        Some((level, upper.table))
+    });
+    cached.unwrap_or((ROOT_LEVEL, caches.root))
+}

@@ -1,0 +1,43 @@
+//! Where the atomics come from that CPUs and hardware share: `core`, or the explorer of the checkers' build (`simulated`).
+//!
+//! Only page tables and the reference counts of frames are taken from here. What lies under a lock is ordered by it, and counts
+//! that decide nothing need no look. The functions tell the checkers' oracle who owns a frame; elsewhere they are nothing.
+
+#[cfg(not(simulated))]
+pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, fence};
+#[cfg(simulated)]
+pub(crate) use explorer::{AtomicU32, AtomicU64, fence};
+
+use crate::frame::FrameNumber;
+
+/// A word of a table that was unhooked: no CPU changes it any more, so the checkers need not stop before it.
+pub(crate) fn load_unhooked(word: &AtomicU64) -> u64 {
+    #[cfg(simulated)]
+    return explorer::load_now(word);
+    #[cfg(not(simulated))]
+    word.load(core::sync::atomic::Ordering::Relaxed)
+}
+
+/// The frame has an owner from here on.
+pub(crate) fn frame_given(frame: FrameNumber) {
+    #[cfg(simulated)]
+    explorer::declare(explorer::Declaration::Given(frame.address()));
+    #[cfg(not(simulated))]
+    let _ = frame;
+}
+
+/// The frame has no owner any more.
+pub(crate) fn frame_taken(frame: FrameNumber) {
+    #[cfg(simulated)]
+    explorer::declare(explorer::Declaration::Taken(frame.address()));
+    #[cfg(not(simulated))]
+    let _ = frame;
+}
+
+/// From here on a copy of this frame counts for whoever owned the page.
+pub(crate) fn frame_copied(frame: FrameNumber) {
+    #[cfg(simulated)]
+    explorer::declare(explorer::Declaration::Copied(frame.address()));
+    #[cfg(not(simulated))]
+    let _ = frame;
+}
