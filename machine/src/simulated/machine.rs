@@ -28,7 +28,7 @@ pub(super) struct Build {
     pub(super) switches: Switches,
     /// Whether walkers run ahead of their CPUs.
     pub(super) walkers: bool,
-    /// Pages that walkers run ahead to, besides those that are in `setup`'s reach.
+    /// Pages that walkers run ahead to.
     pub(super) pages: &'static [u64],
     pub(super) fault: Option<coherence::Fault>,
 }
@@ -142,8 +142,9 @@ fn clear(ram: &'static [AtomicU64]) {
 
 #[allow(unsafe_code)]
 fn initialize(frames: &Frames<TableLock>, ram: &'static [AtomicU64]) {
+    let usable = PAGE_SIZE..RAM as u64;
     // SAFETY: `ram` is page-aligned, has RAM bytes and is never freed; on this thread one machine at a time uses it.
-    unsafe { frames.initialize(ram.as_ptr() as *mut u8, &[PAGE_SIZE..RAM as u64]) };
+    unsafe { frames.initialize(ram.as_ptr() as *mut u8, std::slice::from_ref(&usable)) };
 }
 
 impl Machine {
