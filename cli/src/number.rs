@@ -24,6 +24,20 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
+/// A round number at an axis, short.
+pub(crate) fn mark(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        size if size < 0.0005 => format!("{value:.1e}"),
+        size if size < 0.1 => decimal(value, 4).trim_end_matches('0').to_owned(),
+        size if size < 9_999.5 => short(value),
+        size if size < 999.5e3 => short(value / 1e3) + "k",
+        size if size < 999.5e6 => short(value / 1e6) + "M",
+        size if size < 999.5e9 => short(value / 1e9) + "G",
+        _ => format!("{value:.1e}"),
+    }
+}
+
 /// A whole number.
 pub(crate) fn whole(value: u64) -> String {
     grouped(&value.to_string())
@@ -133,6 +147,23 @@ mod tests {
             assert_eq!((count(value).as_str(), short(value).as_str()), (wanted, label));
         }
         assert_eq!(figure(100.0), "100");
+    }
+
+    #[test]
+    fn marks_of_axes_are_short() {
+        for (value, wanted) in [
+            (0.0, "0"),
+            (0.0025, "0.0025"),
+            (0.0001, "1.0e-4"),
+            (2.5, "2.5"),
+            (7500.0, "7,500"),
+            (12_500.0, "12.5k"),
+            (1_250_000.0, "1.25M"),
+            (4e15, "4.0e15"),
+        ] {
+            assert_eq!(mark(value), wanted);
+            assert!(wanted.chars().count() <= 6, "{wanted}");
+        }
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 
-use super::case::{Case, cpus, off};
 use super::chart::bars::{self, Bar, Group, Row};
 use super::chart::{Figure, Mark, data};
-use super::{Shown, number, workloads};
+use super::{Shown, workloads};
+use crate::number;
+use crate::result::case::{Case, cpus, off};
 
 /// A chart for each workload of which a mechanism was switched off; nothing if there is none.
 pub(super) fn charts(results: &[Shown<'_>]) -> Option<Markup> {

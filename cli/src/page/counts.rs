@@ -2,15 +2,17 @@
 
 use maud::{Markup, html};
 
-use super::case::{Case, Count, Verdict, by_workload, off};
 use super::chart::lines::{self, Line};
 use super::chart::{Figure, Mark, data};
-use super::{Shown, number, workloads};
+use super::{Shown, head, workloads};
+use crate::number;
+use crate::result::case::{Case, Count, Verdict, off};
 use crate::result::{Document, Mode, System};
 
-/// The table: a row for each case and number of CPUs, the workloads' questions between them.
-pub(super) fn table(document: &Document, cases: &[Case<'_>]) -> Markup {
-    html! {
+/// The table: a row for each case and number of CPUs, the workloads' questions between them. Nothing where nothing was measured.
+pub(super) fn table(document: &Document, cases: &[Case<'_>]) -> Option<Markup> {
+    let names = with_absent(document, cases);
+    (!names.is_empty()).then(|| html! {
         div.wide tabindex="0" role="region" aria-label="Interrupts per operation" {
             table.bench {
                 thead {
@@ -29,37 +31,47 @@ pub(super) fn table(document: &Document, cases: &[Case<'_>]) -> Markup {
                         th scope="col" { "Ceasefire beside Linux" }
                     }
                 }
-                @for (workload, cases) in by_workload(cases) {
+                @for workload in names {
                     tbody {
-                        tr.workload { th colspan="7" scope="rowgroup" {
-                            (workload)
-                        } }
-                        @for case in cases { (row(case)) }
+                        tr.workload { th colspan="7" scope="rowgroup" { (workload) (question(document, workload)) } }
+                        @for case in cases.iter().filter(|case| case.workload == workload) { (row(case)) }
                         @for absent in document.absent.iter().filter(|absent| absent.workload.as_deref() == Some(workload)) {
-                            tr.absent { td colspan="7" { (super::head::subject(absent)) ": not measured. " (absent.reason) } }
+                            tr.absent { td colspan="7" { (head::absence(absent)) } }
                         }
-                    }
-                }
-                @for absent in unmeasured(document, cases) {
-                    tbody {
-                        tr.workload { th colspan="7" scope="rowgroup" { (absent.workload.as_deref().unwrap_or_default()) } }
-                        tr.absent { td colspan="7" { (super::head::subject(absent)) ": not measured. " (absent.reason) } }
                     }
                 }
             }
         }
         (modes(cases))
-    }
+    })
 }
 
-/// What is absent of workloads that have no row at all.
-fn unmeasured<'a>(document: &'a Document, cases: &[Case<'_>]) -> Vec<&'a crate::result::Absent> {
-    let has_rows = |name: &str| cases.iter().any(|case| case.workload == name);
-    document
-        .absent
-        .iter()
-        .filter(|absent| absent.workload.as_deref().is_some_and(|name| !has_rows(name)))
-        .collect()
+/// The workloads with cases, and those of which everything is absent, in the document's order.
+fn with_absent<'a>(document: &'a Document, cases: &[Case<'a>]) -> Vec<&'a str> {
+    let described = document.workloads.iter().map(|description| description.name.as_str());
+    let measured = cases.iter().map(|case| case.workload);
+    let absent = document.absent.iter().filter_map(|absent| absent.workload.as_deref());
+    let present: Vec<_> = measured.chain(absent).collect();
+    let mut names: Vec<&str> = Vec::new();
+    for name in described.filter(|name| present.contains(name)).chain(present.iter().copied()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// What the workload asks, and the source that it reproduces.
+fn question(document: &Document, workload: &str) -> Markup {
+    let described = document.workloads.iter().find(|description| description.name == workload);
+    html! {
+        @if let Some(described) = described {
+            span.question {
+                (described.question.as_ref().unwrap_or(&described.title))
+                @if let Some(source) = &described.source { " (source " (source) ")" }
+            }
+        }
+    }
 }
 
 fn row(case: &Case<'_>) -> Markup {
@@ -87,7 +99,7 @@ fn cell(count: Option<Count>, system: System) -> Markup {
             None => span.weak title="not measured" { "–" },
             Some(count) => {
                 (number::count(count.per_operation))
-                @if count.mode != usual(system) { sup { (super::head::word(count.mode)) } }
+                @if count.mode != usual(system) { sup { (head::word(count.mode)) } }
             }
         }
     }
@@ -130,14 +142,10 @@ fn modes(cases: &[Case<'_>]) -> Markup {
 }
 
 /// A chart for each case, those of several results beside each other and on one scale.
-pub(super) fn charts(results: &[Shown<'_>]) -> Markup {
-    html! {
-        div.charts {
-            @for workload in workloads(results) {
-                @for figure in figures(results, workload) { (figure.render()) }
-            }
-        }
-    }
+pub(super) fn charts(results: &[Shown<'_>]) -> Option<Markup> {
+    let figures: Vec<_> =
+        workloads(results).into_iter().flat_map(|workload| figures(results, workload)).collect();
+    (!figures.is_empty()).then(|| html! { div.charts { @for figure in &figures { (figure.render()) } } })
 }
 
 fn figures(results: &[Shown<'_>], workload: &str) -> Vec<Figure> {

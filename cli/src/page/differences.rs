@@ -5,8 +5,9 @@
 
 use maud::{Markup, html};
 
-use super::case::{Case, off};
-use super::{Shown, number};
+use super::Shown;
+use crate::number;
+use crate::result::case::{Case, off};
 
 /// A figure that several results may have.
 struct Row {

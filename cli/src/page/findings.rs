@@ -2,11 +2,14 @@
 
 use maud::{Markup, html};
 
-use super::case::{Case, Verdict, cpus};
-use super::number;
+use crate::number;
+use crate::result::case::{Case, Verdict, cpus};
 
-/// The sentences about counts and times.
-pub(super) fn render(cases: &[Case<'_>]) -> Markup {
+/// The sentences about counts and times; nothing where nothing was measured.
+pub(super) fn render(cases: &[Case<'_>]) -> Option<Markup> {
+    if cases.is_empty() {
+        return None;
+    }
     let counts: Vec<_> = cases.iter().filter_map(|case| Some((case, case.counts()?))).collect();
     let times: Vec<_> = cases.iter().filter_map(|case| Some((case, case.ratio()?.verdict()))).collect();
     let worse_counts = worse(&counts, |case| {
@@ -18,7 +21,7 @@ pub(super) fn render(cases: &[Case<'_>]) -> Markup {
         ("More interrupts per operation than Linux", worse_counts),
         ("More time per operation than Linux, in every pair of runs", worse_times),
     ];
-    html! {
+    Some(html! {
         div.findings {
             (tile("Interrupts beside Linux", &counts, ["fewer", "as many", "more"]))
             (tile("Time beside Linux", &times, ["less", "no clear difference", "more"]))
@@ -32,7 +35,7 @@ pub(super) fn render(cases: &[Case<'_>]) -> Markup {
                 }
             }
         }
-    }
+    })
 }
 
 type Judged<'b, 'a> = (&'b Case<'a>, Verdict);

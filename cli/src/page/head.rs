@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use super::Titled;
-use super::case::cpus;
-use super::number;
+use crate::number;
+use crate::result::case::cpus;
 use crate::result::{Absent, Document, Mode, System};
 
 /// What is said of a document in one row.
@@ -40,24 +40,32 @@ pub(super) fn render(results: &[Titled<'_>]) -> Markup {
     }
 }
 
-/// What could not be measured, in plain sight.
-pub(super) fn absences(document: &Document) -> Markup {
-    html! {
+/// Why the result is not whole, how it was measured, and what could not be, in plain sight.
+pub(super) fn remarks(document: &Document) -> Option<Markup> {
+    if document.incomplete.is_none() && document.absent.is_empty() && document.notes.is_empty() {
+        return None;
+    }
+    Some(html! {
+        @if let Some(why) = &document.incomplete {
+            div.notice.worse role="note" { p { strong { "This result is incomplete: " } (why) } }
+        }
         @if !document.absent.is_empty() {
             div.notice role="note" {
                 p { strong { "Not measured" } }
-                ul {
-                    @for absent in &document.absent {
-                        li { strong { (subject(absent)) } ": " (absent.reason) }
-                    }
-                }
+                ul { @for absent in &document.absent { li { (absence(absent)) } } }
             }
         }
-    }
+        @if !document.notes.is_empty() { ul.notes { @for note in &document.notes { li { (note) } } } }
+    })
+}
+
+/// What is absent and why.
+pub(super) fn absence(absent: &Absent) -> Markup {
+    html! { strong { (subject(absent)) @if absent.failed { " failed" } } ": " (absent.reason) }
 }
 
 /// "Linux", "lru-file-mmap-read on Ceasefire with 8 CPUs".
-pub(super) fn subject(absent: &Absent) -> String {
+fn subject(absent: &Absent) -> String {
     let at = absent.cpus.map(|count| format!(" with {}", cpus(count))).unwrap_or_default();
     match &absent.workload {
         Some(workload) => format!("{workload} on {}{at}", absent.system),

@@ -9,6 +9,7 @@ mod ablation;
 mod chart;
 mod counts;
 mod differences;
+mod figures;
 mod findings;
 mod head;
 mod method;
@@ -18,9 +19,8 @@ mod times;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::number;
-use crate::result::{Document, case};
-use case::Case;
+use crate::result::Document;
+use crate::result::case::Case;
 
 /// Ours, constant: it may be written into the page as it is.
 const STYLE: &str = include_str!("style.css");
@@ -92,40 +92,40 @@ fn body(results: &[Titled<'_>], shown: &[Shown<'_>]) -> Markup {
             h1 { @match results { [one] => (one.name), several => { (several.len()) " results side by side" } } }
             p.lead { "What keeping translations coherent costs the same programs on Ceasefire and on Linux, in the same emulated machine." }
             (head::render(results))
-            @for result in shown {
-                @if result.among_others && !result.document.absent.is_empty() { h3 { (result.name) } }
-                (head::absences(result.document))
-            }
+            @if let Some(remarks) = each(shown, |result| head::remarks(result.document)) { (remarks) }
         }
         main {
             (overview(shown))
             (count_sections(shown))
             (time_section(shown))
+            (further_figures(shown))
             (programs(shown))
-            section #method { h2 { "How it was measured" } (method::render()) @for result in shown { (each(result, runs::list(result.document))) } }
+            section #method {
+                h2 { "How it was measured" }
+                (method::render())
+                @if let Some(lists) = each(shown, |result| runs::list(result.document)) { (lists) }
+            }
         }
     }
 }
 
-/// A part of the page about one result, under its name where there are several.
-fn each(result: &Shown<'_>, part: Option<Markup>) -> Markup {
-    html! {
-        @if let Some(part) = part {
-            @if result.among_others { h3 { (result.name) } }
-            (part)
+/// A part of the page for each result that has it, under its name where there are several; nothing if none has it.
+fn each(shown: &[Shown<'_>], part: impl Fn(&Shown<'_>) -> Option<Markup>) -> Option<Markup> {
+    let parts: Vec<_> = shown.iter().filter_map(|result| Some((result, part(result)?))).collect();
+    (!parts.is_empty()).then(|| {
+        html! {
+            @for (result, part) in parts {
+                @if result.among_others { h3 { (result.name) } }
+                (part)
+            }
         }
-    }
+    })
 }
 
 fn overview(shown: &[Shown<'_>]) -> Markup {
     html! {
-        @if shown.iter().any(|result| !result.cases.is_empty()) {
-            section #findings {
-                h2 { "What came out" }
-                @for result in shown {
-                    (each(result, (!result.cases.is_empty()).then(|| findings::render(&result.cases))))
-                }
-            }
+        @if let Some(findings) = each(shown, |result| findings::render(&result.cases)) {
+            section #findings { h2 { "What came out" } (findings) }
         }
         @if shown.len() > 1 {
             section #differences {
@@ -138,22 +138,12 @@ fn overview(shown: &[Shown<'_>]) -> Markup {
 }
 
 fn count_sections(shown: &[Shown<'_>]) -> Markup {
-    let is_counted = |result: &Shown<'_>| {
-        let absent = result.document.absent.iter().any(|absent| absent.workload.is_some());
-        absent || result.cases.iter().any(|case| case.ours().or(case.linux()).is_some())
-    };
     html! {
-        @if shown.iter().any(is_counted) {
-            section #counts {
-                h2 { "Interrupts per operation" }
-                @for result in shown {
-                    (each(result, is_counted(result).then(|| counts::table(result.document, &result.cases))))
-                }
-            }
-            section #scaling {
-                h2 { "Interrupts per operation over CPUs" }
-                (counts::charts(shown))
-            }
+        @if let Some(tables) = each(shown, |result| counts::table(result.document, &result.cases)) {
+            section #counts { h2 { "Interrupts per operation" } (tables) }
+        }
+        @if let Some(charts) = counts::charts(shown) {
+            section #scaling { h2 { "Interrupts per operation over CPUs" } (charts) }
         }
         @if let Some(charts) = ablation::charts(shown) {
             section #ablation {
@@ -166,10 +156,9 @@ fn count_sections(shown: &[Shown<'_>]) -> Markup {
 }
 
 fn time_section(shown: &[Shown<'_>]) -> Markup {
-    let tables: Vec<_> =
-        shown.iter().filter_map(|result| Some((result, times::table(&result.cases)?))).collect();
+    let tables = each(shown, |result| times::table(&result.cases));
     html! {
-        @if !tables.is_empty() {
+        @if let Some(tables) = tables {
             section #times {
                 h2 { "Time per operation" }
                 p {
@@ -177,21 +166,28 @@ fn time_section(shown: &[Shown<'_>]) -> Markup {
                     "pair was faster. A diamond: every pair was slower. A hollow circle: the pairs disagree."
                 }
                 @if let Some(charts) = times::charts(shown) { (charts) }
-                @for (result, table) in tables { (each(result, Some(table))) }
+                (tables)
+            }
+        }
+    }
+}
+
+fn further_figures(shown: &[Shown<'_>]) -> Markup {
+    html! {
+        @if let Some(tables) = each(shown, |result| figures::tables(result.document, &result.cases)) {
+            section #figures {
+                h2 { "What else the workloads measured" }
+                p { "Each by the program itself: with the host's clock in single mode, in instructions in deterministic mode." }
+                (tables)
             }
         }
     }
 }
 
 fn programs(shown: &[Shown<'_>]) -> Markup {
-    let parts: Vec<_> =
-        shown.iter().filter_map(|result| Some((result, program::sections(result.document)?))).collect();
     html! {
-        @if !parts.is_empty() {
-            section #programs {
-                h2 { "One program on both kernels" }
-                @for (result, part) in parts { (each(result, Some(part))) }
-            }
+        @if let Some(sections) = each(shown, |result| program::sections(result.document)) {
+            section #programs { h2 { "One program on both kernels" } (sections) }
         }
     }
 }

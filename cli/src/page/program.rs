@@ -5,10 +5,10 @@
 use maud::{Markup, html};
 use protocol::report::{Report, Row};
 
-use super::case::{cpus, off};
 use super::chart::bars::{self, Bar, Group};
 use super::chart::{Figure, Mark, data};
-use super::number;
+use crate::number;
+use crate::result::case::{cpus, off};
 use crate::result::{Document, Mode, Run, System};
 use crate::statistics::Spread;
 
@@ -40,10 +40,9 @@ pub(super) fn sections(document: &Document) -> Option<Markup> {
 
 /// Whether some record has figures of operations from this run.
 fn is_measured(document: &Document, id: u32) -> bool {
-    document
-        .records
-        .iter()
-        .any(|record| super::case::is_measured(record) && record.runs.iter().any(|sample| sample.run == id))
+    document.records.iter().any(|record| {
+        crate::result::case::is_measured(record) && record.runs.iter().any(|sample| sample.run == id)
+    })
 }
 
 fn program(command: &[String], count: u32, runs: &[&Run]) -> Markup {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::number;
+use crate::number;
 use crate::result::{Document, Run};
 
 /// The list of all runs; nothing when the file has none.

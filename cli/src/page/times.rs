@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 
-use super::case::{Case, Ratio, Verdict, by_workload, cpus};
 use super::chart::ratios::{self, Group, Scale};
 use super::chart::{Figure, data};
-use super::{Shown, number, workloads};
+use super::{Shown, workloads};
+use crate::number;
+use crate::result::case::{Case, Ratio, Verdict, by_workload, cpus};
 use crate::result::{Mode, Record, System};
 
 /// A chart for each workload timed on both sides; all have the same axis. Nothing if there is none.

@@ -51,7 +51,8 @@ pub(crate) enum Verdict {
 }
 
 impl<'a> Case<'a> {
-    /// All measured cases of a document: workloads and cases in the document's order, each by rising CPUs.
+    /// All measured cases of a document: workloads in the order in which it describes them, cases in that of its records, each by
+    /// rising CPUs.
     pub(crate) fn all_of(document: &'a Document) -> Vec<Self> {
         let mut cases: Vec<Self> = Vec::new();
         for record in document.records.iter().filter(|record| is_measured(record)) {
@@ -71,7 +72,8 @@ impl<'a> Case<'a> {
                 }),
             }
         }
-        let mut order = Vec::new();
+        let described = document.workloads.iter().map(|description| (description.name.as_str(), None));
+        let mut order: Vec<_> = described.collect();
         for case in &cases {
             for key in [(case.workload, None), (case.workload, Some(case.case))] {
                 if !order.contains(&key) {
@@ -95,6 +97,11 @@ impl<'a> Case<'a> {
     pub(crate) fn full_name(&self) -> String {
         let case = self.case.map(|name| format!(" {name}")).unwrap_or_default();
         format!("{}{case} on {}", self.workload, cpus(self.cpus))
+    }
+
+    /// All that was measured of it.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &'a Record> {
+        self.records.iter().copied()
     }
 
     fn of<'b>(&'b self, system: System, without: &'b [String]) -> impl Iterator<Item = &'a Record> + 'b {

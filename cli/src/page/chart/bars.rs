@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 
 use super::{LINE, Mark, WIDTH, label, round};
-use crate::page::number;
+use crate::number;
 
 const LEFT: f64 = 52.0;
 /// Room for value and name behind the longest bar.

@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 
 use super::{LINE, Mark, WIDTH, axis, label, round, spread};
-use crate::page::number;
+use crate::number;
 
 const LEFT: f64 = 50.0;
 const RIGHT: f64 = 150.0;
@@ -79,7 +79,7 @@ fn axes(plot: &Plot) -> Markup {
             @let value = f64::from(index) * plot.step;
             @let y = plot.y(value);
             line class=(if index == 0 { "axis" } else { "grid" }) x1=(LEFT) x2=(WIDTH - RIGHT) y1=(round(y)) y2=(round(y)) {}
-            text.tick.end x=(LEFT - 6.0) y=(round(y + 4.0)) { (number::short(value)) }
+            text.tick.end x=(LEFT - 6.0) y=(round(y + 4.0)) { (number::mark(value)) }
         }
         @for (cpus, shown) in tick_labels(plot) {
             @let x = round(plot.x(cpus));
@@ -121,7 +121,7 @@ fn marks(plot: &Plot, line: &Line) -> Markup {
     html! {
         @for (cpus, count) in line.points.iter().filter(|(_, count)| count.is_finite()) {
             g {
-                title { (line.name) ": " (number::count(*count)) " interrupts per operation on " (crate::page::case::cpus(*cpus)) }
+                title { (line.name) ": " (number::count(*count)) " interrupts per operation on " (crate::result::case::cpus(*cpus)) }
                 (line.mark.at(plot.x(*cpus), plot.y(*count)))
             }
         }

@@ -13,8 +13,6 @@ use maud::{Markup, html};
 
 /// Units across every chart.
 pub(super) const WIDTH: f64 = 360.0;
-/// Units that a character of a chart's text takes at most, on average.
-const CHARACTER: f64 = 6.4;
 /// Units between two lines of text.
 const LINE: f64 = 14.0;
 
@@ -105,18 +103,43 @@ fn round(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
+/// Units that a text takes in a chart, in a wide font (DejaVu Sans): most fonts need less.
+pub(super) fn width(text: &str) -> f64 {
+    let units = |character: char| match character {
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | '\'' | '!' | ' ' | '\u{a0}' | '·' => 3.6,
+        'f' | 't' | 'r' | 'I' | '-' | '(' | ')' | '[' | ']' | '/' | '\\' => 4.6,
+        'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' | '—' => 11.0,
+        '+' | '=' | '<' | '>' | '×' | '÷' | '−' | '&' | '~' | '^' | '#' | '_' => 9.3,
+        'A'..='Z' => 8.4,
+        character if character.is_ascii() => 7.0,
+        'À'..='ÿ' => 8.4,
+        _ => 11.0,
+    };
+    text.chars().map(units).sum()
+}
+
+/// Bold letters are that much wider.
+const BOLD: f64 = 1.14;
+
 /// The text as far as it fits into that many units, and whether all of it does.
-pub(super) fn fitted(text: &str, units: f64) -> (String, bool) {
-    let room = (units / CHARACTER).max(1.0) as usize;
-    if text.chars().count() <= room {
+fn fitted(text: &str, units: f64) -> (String, bool) {
+    if width(text) <= units {
         return (text.to_owned(), true);
     }
-    (text.chars().take(room - 1).chain(['…']).collect(), false)
+    let mut shown = String::new();
+    for character in text.chars() {
+        if width(&shown) + width(character.encode_utf8(&mut [0; 4])) + width("…") > units {
+            break;
+        }
+        shown.push(character);
+    }
+    (shown + "…", false)
 }
 
 /// Text of a chart, shortened to fit; the whole of it is in the tooltip.
 fn label(class: &str, x: f64, y: f64, units: f64, text: &str) -> Markup {
-    let (shown, whole) = fitted(text, units);
+    let is_bold = class.split(' ').any(|class| ["heading", "ours"].contains(&class));
+    let (shown, whole) = fitted(text, if is_bold { units / BOLD } else { units });
     html! {
         text class=(class) x=(round(x)) y=(round(y)) {
             @if !whole { title { (text) } }
@@ -215,6 +238,11 @@ mod tests {
     #[test]
     fn long_text_is_shortened_by_characters() {
         assert_eq!(fitted("short", 100.0), ("short".into(), true));
-        assert_eq!(fitted("äöüäöüäöü", 5.0 * CHARACTER), ("äöüä…".into(), false));
+        let (shown, whole) = fitted("äöüäöüäöü", 40.0);
+        assert!(
+            !whole && shown.starts_with("äö") && shown.ends_with('…') && width(&shown) <= 40.0,
+            "{shown}"
+        );
+        assert_eq!(fitted("anything", 0.0), ("…".into(), false));
     }
 }

@@ -6,8 +6,8 @@
 use maud::{Markup, html};
 
 use super::{WIDTH, label, round};
-use crate::page::case::{Ratio, Verdict};
-use crate::page::number;
+use crate::number;
+use crate::result::case::{Ratio, Verdict};
 use crate::statistics::Spread;
 
 const LEFT: f64 = 56.0;
@@ -55,7 +55,9 @@ impl Scale {
         let fives = (-9..=9).flat_map(|exponent| [power(2, exponent), power(5, exponent)]);
         let mut marks = vec![1.0];
         for candidate in tens.chain(fives).chain([0.5, 0.7, 1.4]) {
-            let apart = |mark: &f64| (self.x(*mark) - self.x(candidate)).abs() >= 32.0;
+            let half = |mark: f64| super::width(&format!("{mark}×")) / 2.0;
+            let apart =
+                |mark: &f64| (self.x(*mark) - self.x(candidate)).abs() >= half(*mark) + half(candidate) + 6.0;
             if (self.least..=self.most).contains(&candidate) && marks.iter().all(apart) {
                 marks.push(candidate);
             }
