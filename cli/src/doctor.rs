@@ -64,6 +64,13 @@ fn findings() -> Vec<Finding> {
         },
         tool("musl C compiler", ForSomeTests, "musl-gcc", "--version", "apt-get install musl-tools"),
         tool("Go", ForSomeTests, "go", "version", "apt-get install golang-go"),
+        tool(
+            "browser",
+            ForSomeTests,
+            "chromium",
+            "--version",
+            "apt-get install --no-install-recommends chromium",
+        ),
         tool("BusyBox", ForSomeTests, "/bin/busybox", "--help", "apt-get install busybox-static"),
     ];
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

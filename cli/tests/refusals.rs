@@ -138,6 +138,54 @@ fn an_older_result_survives_a_refusal() {
     assert_eq!(fs::read_to_string(&result).unwrap(), "older");
 }
 
+/// A result that was kept for the tests of the page.
+fn kept(name: &str) -> String {
+    format!("{}/tests/results/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn files_that_make_no_page() {
+    let folder = folder();
+    let good = kept("compare.json");
+    let whole = fs::read(&good).unwrap();
+    fs::write(folder.path().join("half.json"), &whole[..whole.len() / 2]).unwrap();
+    fs::write(folder.path().join("empty.json"), "").unwrap();
+    fs::write(folder.path().join("other.json"), r#"{"schema": "other/1"}"#).unwrap();
+    fs::write(folder.path().join("page.html"), "older").unwrap();
+    for (arguments, words) in [
+        (&[][..], &["<FILES>"][..]),
+        (&["missing.json"], &["missing.json", "No such file"]),
+        (&[&good, "missing.json"], &["missing.json", "No such file"]),
+        (&["half.json"], &["half.json", "ends in the middle"]),
+        (&["empty.json"], &["empty.json", "ends in the middle"]),
+        (&["other.json"], &["other.json", "other/1", "ceasefire.result/1"]),
+        (&["text"], &["text", "not JSON"]),
+        (&["folder"], &["folder", "it is a folder"]),
+        (&["/dev/zero"], &["/dev/zero", "not a regular file"]),
+        (&[&good, "--html", "folder"], &["folder", "it is a folder"]),
+        (&[&good, "--html", "no/such/page.html"], &["no folder no/such"]),
+        (&[&good, "--html", "/dev/null"], &["/dev/null", "not a regular file"]),
+        (&[&good, "--html", &good], &["would replace the result", "--html"]),
+    ] {
+        let arguments: Vec<_> = std::iter::once("report").chain(arguments.iter().copied()).collect();
+        assert_refused(folder.path(), &arguments, words);
+    }
+    assert_refused(folder.path(), &["report", "--html", "page.html", "half.json"], &["half.json"]);
+    assert_eq!(fs::read_to_string(folder.path().join("page.html")).unwrap(), "older");
+    assert_eq!(fs::read(&good).unwrap(), whole);
+}
+
+#[test]
+fn a_page_stands_beside_its_result() {
+    let folder = folder();
+    fs::copy(kept("compare.json"), folder.path().join("result.json")).unwrap();
+    let output = ceasefire(folder.path(), &["report", "result.json"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "result.html\n");
+    let page = fs::read_to_string(folder.path().join("result.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"));
+}
+
 #[test]
 fn the_mechanisms_are_explained_on_request() {
     let output = ceasefire(Path::new("/"), &["run", "--without", "help", "/bin/busybox"]);

@@ -4,6 +4,7 @@
 //! until the newer is complete. What is read is checked: a file that is cut off or has another form is refused with a sentence.
 
 use std::io::Write;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -28,6 +29,10 @@ impl ResultFile {
         let refuse = |why: String| Failure::usage(format!("cannot write {}: {why}", path.display()));
         if path.is_dir() {
             return Err(refuse("it is a folder".into()));
+        }
+        // Renaming a file over a device would take the device away from everybody.
+        if path.exists() && !path.is_file() {
+            return Err(refuse("it is not a regular file".into()));
         }
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -78,6 +83,14 @@ fn set_readable(file: &NamedTempFile) -> std::io::Result<()> {
 /// A usage failure of one sentence when the file cannot be read, is not whole, or has another form.
 pub(crate) fn read(path: &Path) -> Result<Document, Failure> {
     let refuse = |why: String| Failure::usage(format!("cannot use {}: {why}", path.display()));
+    let metadata = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    if metadata.is_dir() {
+        return Err(refuse("it is a folder".into()));
+    }
+    // A device may have no end.
+    if !(metadata.is_file() || metadata.file_type().is_fifo()) {
+        return Err(refuse("it is not a regular file".into()));
+    }
     let text = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
     let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| {
         refuse(if error.is_eof() {
@@ -120,6 +133,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(ResultFile::create(folder.path()).unwrap_err().status(), 2);
         assert_eq!(ResultFile::create(&folder.path().join("no/such")).unwrap_err().status(), 2);
+        assert_eq!(ResultFile::create(Path::new("/dev/null")).unwrap_err().status(), 2);
     }
 
     #[test]
@@ -127,6 +141,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("result.json");
         assert!(sentence(&path).contains("No such file"));
+        assert!(sentence(folder.path()).contains("it is a folder"));
+        assert!(sentence(Path::new("/dev/zero")).contains("not a regular file"));
         let whole = serde_json::to_string(&Document::new(Vec::new(), Vec::new())).unwrap();
         for (text, why) in [
             ("", "ends in the middle"),

@@ -1,7 +1,6 @@
 //! Boots for tests: made ready, run, judged. As many at once as the host has cores.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -72,11 +71,9 @@ fn run_some(
 /// Only a signal failure: everything else is a verdict.
 fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
     if let Some(needed) = &boot.case.needs
-        && !is_installed(needed)
+        && !super::is_installed(needed)
     {
-        return Ok(Verdict::Skipped(format!(
-            "{needed} is not installed (./ceasefire doctor says how to get it)"
-        )));
+        return Ok(super::not_installed(needed));
     }
     let workload = boot.case.workload.as_deref().and_then(Workload::find);
     if let Some(reason) = workload.and_then(Result::ok).and_then(|workload| workload.missing()) {
@@ -223,11 +220,6 @@ fn build(name: &str, cpus: u32) -> Result<(PathBuf, Option<Disk>), Failure> {
         Some(workload) => Ok((workload.build()?, workload.disk(cpus)?)),
         None => Err(Failure::usage(format!("there is no workload '{name}'"))),
     }
-}
-
-fn is_installed(program: &str) -> bool {
-    let shell = Command::new("sh").args(["-c", "command -v \"$0\" >/dev/null", program]).status();
-    shell.is_ok_and(|status| status.success())
 }
 
 fn end_of(text: &str) -> &str {

@@ -11,6 +11,8 @@ pub(super) struct Step {
     pub(super) name: &'static str,
     command: fn() -> Command,
     kind: Kind,
+    /// A program without which it cannot be made.
+    needs: Option<&'static str>,
     /// Left out by `--quick`.
     pub(super) slow: bool,
 }
@@ -24,14 +26,21 @@ enum Kind {
 }
 
 /// All steps, the quickest to fail first.
-pub(super) const STEPS: [Step; 7] = [
-    Step { name: "format", command: format, kind: Kind::Whole, slow: false },
-    Step { name: "kernel build", command: kernel_build, kind: Kind::Whole, slow: false },
-    Step { name: "unit tests", command: unit_tests, kind: Kind::Harness, slow: false },
-    Step { name: "lints", command: lints, kind: Kind::Whole, slow: true },
-    Step { name: "kernel lints", command: kernel_lints, kind: Kind::Whole, slow: true },
-    Step { name: "loom models", command: loom, kind: Kind::Harness, slow: true },
-    Step { name: "shuttle models", command: shuttle, kind: Kind::Harness, slow: true },
+pub(super) const STEPS: [Step; 8] = [
+    Step { name: "format", command: format, kind: Kind::Whole, needs: None, slow: false },
+    Step { name: "kernel build", command: kernel_build, kind: Kind::Whole, needs: None, slow: false },
+    Step { name: "unit tests", command: unit_tests, kind: Kind::Harness, needs: None, slow: false },
+    Step {
+        name: "page in a browser",
+        command: page,
+        kind: Kind::Harness,
+        needs: Some("chromium"),
+        slow: false,
+    },
+    Step { name: "lints", command: lints, kind: Kind::Whole, needs: None, slow: true },
+    Step { name: "kernel lints", command: kernel_lints, kind: Kind::Whole, needs: None, slow: true },
+    Step { name: "loom models", command: loom, kind: Kind::Harness, needs: None, slow: true },
+    Step { name: "shuttle models", command: shuttle, kind: Kind::Harness, needs: None, slow: true },
 ];
 
 fn format() -> Command {
@@ -46,6 +55,11 @@ fn kernel_build() -> Command {
 
 fn unit_tests() -> Command {
     cargo(&["test", "--locked", "--quiet", "--no-fail-fast"])
+}
+
+/// These are ignored without a browser, so `unit tests` leaves them out.
+fn page() -> Command {
+    cargo(&["test", "--locked", "--quiet", "--package=ceasefire", "--test=page", "--", "--ignored"])
 }
 
 fn lints() -> Command {
@@ -93,6 +107,11 @@ fn model(checker: &str) -> Command {
 /// Runs a step and counts what it says.
 pub(super) fn run(step: &Step, tally: &mut Tally) {
     let started = Instant::now();
+    if let Some(needed) = step.needs
+        && !super::is_installed(needed)
+    {
+        return tally.record(step.name, super::not_installed(needed), started.elapsed());
+    }
     let mut command = (step.command)();
     let output = match command.stdin(Stdio::null()).output() {
         Ok(output) => output,

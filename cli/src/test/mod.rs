@@ -6,7 +6,7 @@ mod guest;
 mod host;
 mod tally;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -53,4 +53,15 @@ pub(crate) fn run(options: &Test) -> Result<ExitCode, Failure> {
     println!("{}", tally.summary());
     ended?;
     Ok(if tally.any_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whether a program can be started by its name.
+fn is_installed(program: &str) -> bool {
+    let shell = Command::new("sh").args(["-c", "command -v \"$0\" >/dev/null", program]).status();
+    shell.is_ok_and(|status| status.success())
+}
+
+/// What came of a test that needs this program.
+fn not_installed(program: &str) -> Verdict {
+    Verdict::Skipped(format!("{program} is not installed (./ceasefire doctor says how to get it)"))
 }
