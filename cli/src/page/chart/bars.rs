@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::{LINE, Mark, WIDTH, label, round};
 use crate::number;
 
-const LEFT: f64 = 52.0;
+const LEFT: f64 = 60.0;
 /// Room for value and name behind the longest bar.
 const RIGHT: f64 = 140.0;
 const BAR: f64 = 11.0;

@@ -10,7 +10,7 @@ use crate::number;
 use crate::result::case::{Ratio, Verdict};
 use crate::statistics::Spread;
 
-const LEFT: f64 = 56.0;
+const LEFT: f64 = 60.0;
 /// Room for the ratio in figures.
 const RIGHT: f64 = 136.0;
 const ROW: f64 = 19.0;
