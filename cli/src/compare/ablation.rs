@@ -78,8 +78,8 @@ impl Ablation {
             "mechanism off",
             "requests",
             "interrupts",
-            "flushes of all",
-            "of pages",
+            "flushes: all",
+            "ranges",
             "pages",
             "instructions",
         ]);

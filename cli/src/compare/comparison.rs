@@ -5,6 +5,7 @@ use super::explanation::Evidence;
 use super::prose::{count, wrap};
 use super::trial::{Counts, Trial, typical};
 use super::{agreement, table, times};
+use crate::result::case::Verdict;
 use crate::result::{Absent, Document, LinuxVersion, Record, Run, Sample, System};
 use crate::tables;
 
@@ -56,7 +57,8 @@ impl Comparison {
             self.ablation.as_ref().map(Ablation::table),
         ];
         let mut text: String = sections.iter().flatten().map(|section| format!("\n{section}\n")).collect();
-        let evidence = Evidence { ours, linux, ablation: self.ablation.as_ref() };
+        let standing = table::standing(&self.ours, &self.linux);
+        let evidence = Evidence { ours, linux, standing, ablation: self.ablation.as_ref() };
         let calls = tables::unknown_calls(ours);
         for paragraph in [evidence.paragraph() + &calls, self.verdict()] {
             text.push_str(&format!("\n{}\n", wrap(&paragraph, WIDTH)));
@@ -97,7 +99,10 @@ impl Comparison {
             return "There is nothing to compare with.".into();
         };
         let [one, other] = [ours, linux].map(|trial| trial.report.interrupts(trial.run.system));
-        let worse = if one > other { ": WORSE THAN LINUX" } else { "" };
+        let worse = match table::standing(&self.ours, &self.linux) {
+            Some(Verdict::Worse) => ": WORSE THAN LINUX",
+            _ => "",
+        };
         let time = times::of_program(&self.ours, &self.linux).map_or_else(
             || "times cannot be compared".to_owned(),
             |ratio| format!("time of Ceasefire to Linux {}", times::in_words(ratio)),

@@ -13,6 +13,7 @@ use super::operation::Operation;
 use super::prose::{count, list, times};
 use super::trial::{BARRIER, Counts};
 use crate::result::System;
+use crate::result::case::Verdict;
 
 /// Fewer interrupts than this are not worth changing a program for.
 const FEW: u64 = 100;
@@ -22,6 +23,8 @@ pub(super) struct Evidence<'a> {
     pub(super) ours: &'a Report,
     /// None when that side is absent.
     pub(super) linux: Option<&'a Report>,
+    /// How our number of interrupts stands beside Linux's, seen over all runs.
+    pub(super) standing: Option<Verdict>,
     /// What switching mechanisms off did, if that was asked for.
     pub(super) ablation: Option<&'a Ablation>,
 }
@@ -53,7 +56,7 @@ impl Evidence<'_> {
     fn shares(&self) -> Vec<Share> {
         let share = |cause: Cause| Share {
             cause,
-            operation: Operation::of(cause),
+            operation: Operation::of(cause, self.ours.total("requested", "fork") > 0),
             requests: self.ours.total("requested", cause.name()),
             interrupts: self.ours.total("sent", cause.name()),
         };
@@ -152,27 +155,29 @@ impl Evidence<'_> {
         let operation = match shares.iter().find(|share| share.cause.name() != BARRIER) {
             Some(share) => Some(share.operation),
             // Nothing was sent here; what was avoided may say why Linux sends something.
-            None if self.ours.total("skipped", "promotion") > 0 => Some(Operation::of(Cause::Mprotect)),
+            None if self.ours.total("skipped", "promotion") > 0 => {
+                Some(Operation::of(Cause::Mprotect, false))
+            }
             None => None,
         };
         let reason = operation.map(|operation| format!(": it {}", operation.on_linux)).unwrap_or_default();
-        Some(match (ours, theirs) {
-            (0, 0) => return None,
-            (0, theirs) => format!("Linux has {}{reason}.", count(theirs, "interrupt")),
-            (ours, 0) => {
+        let number = count(theirs, "interrupt");
+        Some(match (self.standing?, ours, theirs) {
+            (_, 0, 0) => return None,
+            (Verdict::Worse, ours, 0) => {
                 format!("Linux has none, so HERE CEASEFIRE IS WORSE, by {}.", count(ours, "interrupt"))
             }
-            (ours, theirs) if theirs.abs_diff(ours) * 50 <= ours => {
-                format!("Linux has {}, as good as the same number{reason}.", count(theirs, "interrupt"))
+            (Verdict::Worse, ours, theirs) => {
+                format!(
+                    "Linux has {number}, so HERE CEASEFIRE IS WORSE: it has {} as many.",
+                    times(ours, theirs)
+                )
             }
-            (ours, theirs) if theirs > ours => {
+            (Verdict::Better, ours, theirs) if ours > 0 && theirs > ours => {
                 format!("Linux has {theirs}, {} as many{reason}.", times(theirs, ours))
             }
-            (ours, theirs) => format!(
-                "Linux has {}, so HERE CEASEFIRE IS WORSE: it has {} as many.",
-                count(theirs, "interrupt"),
-                times(ours, theirs)
-            ),
+            (Verdict::Better, ..) => format!("Linux has {number}{reason}."),
+            (Verdict::Same, ..) => format!("Linux has {number}, about the same{reason}."),
         })
     }
 }
@@ -194,7 +199,7 @@ impl Share {
                 let each = if (average - whole).abs() < 0.05 && whole >= 1.0 {
                     format!("{} each", cpus(whole as u64))
                 } else if average < 0.1 {
-                    "hardly any other CPU".into()
+                    "no other CPU most of the time".into()
                 } else {
                     format!("{average:.1} other CPUs on average")
                 };
@@ -245,6 +250,8 @@ fn advice(shares: &[Share]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
     use super::*;
     use crate::compare::trial::Trial;
 
@@ -257,7 +264,14 @@ mod tests {
     }
 
     fn paragraph(ours: &Trial, linux: Option<&Trial>) -> String {
-        Evidence { ours: &ours.report, linux: linux.map(|trial| &trial.report), ablation: None }.paragraph()
+        let count = |trial: &Trial| trial.report.interrupts(trial.run.system);
+        let standing = linux.map(|linux| match count(ours).cmp(&count(linux)) {
+            Ordering::Less => Verdict::Better,
+            Ordering::Equal => Verdict::Same,
+            Ordering::Greater => Verdict::Worse,
+        });
+        let linux = linux.map(|trial| &trial.report);
+        Evidence { ours: &ours.report, linux, standing, ablation: None }.paragraph()
     }
 
     #[test]
@@ -348,9 +362,18 @@ mod tests {
         );
         assert!(text.ends_with("Linux has 9 interrupts: it flushes on every change of permissions, also on one that only adds some."), "{text}");
         let equal = ours().with("sent", "munmap", [1000, 0]);
-        assert!(
-            paragraph(&equal, Some(&linux(1010)))
-                .contains("Linux has 1010 interrupts, as good as the same number: it too")
-        );
+        let text = paragraph(&equal, Some(&linux(1000)));
+        assert!(text.contains("Linux has 1000 interrupts, about the same: it too"), "{text}");
+    }
+
+    #[test]
+    fn copies_are_those_of_a_fork_only_if_there_was_one() {
+        let copies =
+            ours().with("requested", "copy_on_write", [3000, 0]).with("sent", "copy_on_write", [150, 0]);
+        let text = paragraph(&copies, None);
+        assert!(text.contains("3000 requests, which interrupted no other CPU most of the time."), "{text}");
+        assert!(text.contains("first writes to pages that were read before"), "{text}");
+        let text = paragraph(&copies.with("requested", "fork", [1, 0]), None);
+        assert!(text.contains("shared since a fork: start programs with posix_spawn"), "{text}");
     }
 }

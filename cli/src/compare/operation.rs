@@ -22,12 +22,20 @@ const KEEP: &str = "keep memory for reuse instead of giving it back (glibc's mal
     glibc.malloc.mmap_threshold and trim_threshold), or give back larger pieces: a call costs one round of interrupts, however \
     many pages it covers";
 
+/// First writes to pages that were only read before: there was no fork since which they could be shared.
+const FIRST_WRITES: (&str, &str, &str, &str) = (
+    "copy-on-write",
+    "first writes to pages that were read before (of zeroes, or of a private file mapping)",
+    "too interrupts the CPUs that run other threads, for every page that is copied",
+    "write to fresh memory before other threads read it, or have it filled at once (MAP_POPULATE, MADV_POPULATE_WRITE)",
+);
+
 const SPAWN: &str = "start programs with posix_spawn or vfork, which share the memory instead of copying it, or fork before the \
     threads start and the memory is filled";
 
 impl Operation {
-    /// What is known of a cause.
-    pub(super) fn of(cause: Cause) -> Self {
+    /// What is known of a cause, in a program that has called `fork` or has not.
+    pub(super) fn of(cause: Cause, forked: bool) -> Self {
         let (name, doing, on_linux, advice) = match cause {
             Cause::Munmap => (
                 "munmap",
@@ -80,6 +88,7 @@ impl Operation {
                 "too does so once for each fork, on every CPU that runs one of the threads",
                 SPAWN,
             ),
+            Cause::CopyOnWrite if !forked => FIRST_WRITES,
             Cause::CopyOnWrite => (
                 "copy-on-write",
                 "first writes to pages shared since a fork",
@@ -115,8 +124,8 @@ mod tests {
 
     #[test]
     fn every_operation_fits_into_its_sentences() {
-        for cause in Cause::ALL {
-            let operation = Operation::of(cause);
+        for (cause, forked) in Cause::ALL.into_iter().flat_map(|cause| [(cause, false), (cause, true)]) {
+            let operation = Operation::of(cause, forked);
             for text in [operation.name, operation.doing, operation.on_linux, operation.advice] {
                 assert!(!text.is_empty() && !text.ends_with('.') && !text.contains("  "), "{text}");
             }

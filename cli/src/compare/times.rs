@@ -45,7 +45,7 @@ pub(super) fn in_words(ratio: Ratio) -> String {
     };
     let Spread { least, median, most } = ratio.spread;
     match ratio.pairs {
-        1 => format!("{median:.2} in one pair, {verdict}"),
+        1 => format!("{median:.2} in one pair, which is too few to tell"),
         _ => format!("{median:.2} ({least:.2} to {most:.2}), {verdict}"),
     }
 }
@@ -129,8 +129,7 @@ mod tests {
         };
         assert_eq!(verdict(&[(30, 10), (20, 10)]), "2.50 (2.00 to 3.00), SLOWER");
         assert_eq!(verdict(&[(9, 10), (11, 10)]), "1.00 (0.90 to 1.10), no clear difference");
-        assert_eq!(verdict(&[(9, 10)]), "0.90 in one pair, no clear difference");
-        assert_eq!(verdict(&[(30, 10)]), "3.00 in one pair, SLOWER");
+        assert_eq!(verdict(&[(9, 10)]), "0.90 in one pair, which is too few to tell");
     }
 
     #[test]
