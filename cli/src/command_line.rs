@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::bench::CpuList;
 use crate::failure::Failure;
 use crate::program::Companion;
 use crate::qemu::Board;
@@ -17,6 +18,7 @@ use crate::size::{Limit, Memory};
     bin_name = "./ceasefire",
     version,
     max_term_width = 110,
+    after_help = "New here? './ceasefire bench --quick' measures everything on both kernels in five minutes.",
     disable_help_subcommand = true
 )]
 pub(crate) struct CommandLine {
@@ -26,6 +28,8 @@ pub(crate) struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Measure all workloads here and on Linux: interrupts, instructions and times, with a table and a page at the end
+    Bench(Bench),
     /// Run a program and show which CPUs were interrupted, why, and which interrupts were avoided
     Run(Box<Run>),
     /// Run a program on Debian's Linux kernel in the same machine, and show the interrupts that it counts
@@ -38,6 +42,28 @@ pub(crate) enum Verb {
     Test(Test),
     /// Say what this machine has, what it lacks and how to get it
     Doctor,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// Only these workloads; default: all
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Within five minutes: one number of CPUs, fewer operations, fewer pairs of runs (default: within fifteen)
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Numbers of CPUs, such as 2,4,8 (default: 2,4,8, with --quick 4)
+    #[arg(long, value_name = "LIST", value_parser = CpuList::parse)]
+    pub(crate) cpus: Option<CpuList>,
+    /// Write the result to this file as JSON (docs/guide/results.md)
+    #[arg(long, value_name = "FILE", default_value = "ceasefire-bench.json")]
+    pub(crate) json: PathBuf,
+    /// Write the page to this file
+    #[arg(long, value_name = "FILE", default_value = "ceasefire-bench.html")]
+    pub(crate) html: PathBuf,
+    /// Compare with this Linux kernel (a bzImage) instead of Debian's
+    #[arg(long, value_name = "PATH")]
+    pub(crate) linux: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

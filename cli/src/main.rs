@@ -4,6 +4,7 @@
 //! `qemu`; whatever is saved has the form in `result`.
 #![deny(unsafe_code)]
 
+mod bench;
 mod capture;
 mod command_line;
 mod compare;
@@ -14,7 +15,6 @@ mod failure;
 mod initramfs;
 mod kernel_image;
 mod linux;
-#[expect(dead_code, reason = "`bench`, which lands next, reads measurements")]
 mod measurement;
 mod mechanisms;
 mod monitor;
@@ -42,6 +42,7 @@ use failure::Failure;
 
 fn main() -> ExitCode {
     let ended = command_line::read().and_then(|line| match &line.verb {
+        Verb::Bench(options) => bench::run(options),
         Verb::Run(options) => run::run(options),
         Verb::Linux(options) => linux::run(options),
         Verb::Compare(options) => compare::run(options),

@@ -3,7 +3,8 @@
 //! A measurement line consists of `key=value` words separated by blanks and has `operations=`. `case` names the case, absent when
 //! the workload has one only; all other values are decimal numbers. `operations`, `interrupts` (-1: not known), `threads`, `bound`
 //! and `ns_per_op` have a meaning for us, further keys are figures of the workload's own. Other lines are the program's business.
-//! A workload that cannot run on this kernel prints `absent REASON` and ends with [`ABSENT`].
+//! A workload that cannot run on this kernel prints `absent REASON` and ends with [`ABSENT`]; one that lacks something for a single
+//! case prints `absent case=NAME REASON` and goes on.
 
 use std::collections::BTreeMap;
 
@@ -74,9 +75,17 @@ impl Measurement {
     }
 }
 
-/// The reason that a workload gave for not running here.
-pub(crate) fn absence(output: &str) -> Option<&str> {
-    output.lines().find_map(|line| line.strip_prefix("absent "))
+/// What a workload said it cannot measure here: the case, or none for all of it, and the reason.
+pub(crate) fn absences(output: &str) -> Vec<(Option<String>, String)> {
+    let of_line = |line: &str| {
+        let rest = line.strip_prefix("absent ")?;
+        let case = rest.strip_prefix("case=").and_then(|rest| rest.split_once(' '));
+        Some(match case {
+            Some((case, reason)) => (Some(case.to_owned()), reason.to_owned()),
+            None => (None, rest.to_owned()),
+        })
+    };
+    output.lines().filter_map(of_line).collect()
 }
 
 #[cfg(test)]
@@ -112,7 +121,10 @@ mod tests {
 
     #[test]
     fn an_absence_has_its_reason() {
-        assert_eq!(absence("absent this kernel has no membarrier\n"), Some("this kernel has no membarrier"));
-        assert_eq!(absence("ok\n"), None);
+        let whole = [(None, "this kernel has no membarrier".to_owned())];
+        assert_eq!(absences("absent this kernel has no membarrier\n"), whole);
+        let one = [(Some("signal".to_owned()), "not in this package".to_owned())];
+        assert_eq!(absences("operations=1\nabsent case=signal not in this package\nok\n"), one);
+        assert_eq!(absences("ok\n"), []);
     }
 }

@@ -55,6 +55,14 @@ impl Side {
         order.prepare(|| self.image())
     }
 
+    /// Builds or reads the kernel now instead of at the first order.
+    ///
+    /// # Errors
+    /// As [`Side::prepare`].
+    pub(crate) fn make_ready(&self) -> Result<(), Failure> {
+        self.image().map(drop)
+    }
+
     fn image(&self) -> Result<Arc<KernelImage>, Failure> {
         if let Some(image) = self.image.get() {
             return Ok(image.clone());

@@ -1,5 +1,6 @@
 //! The programs in `workloads/`: found by the name of their folder, built when a source is newer (`workloads/README.md`).
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,17 +13,19 @@ use crate::disk::Layout;
 use crate::failure::Failure;
 use crate::project;
 use crate::qemu::Disk;
+use crate::result::Description;
+use crate::size::Memory;
 
 /// One folder of `workloads/`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Workload {
-    name: String,
+    pub(crate) name: String,
     folder: PathBuf,
     job: Job,
 }
 
 /// A library beyond the C compiler's own that a workload is built with.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Library {
     /// A header of it: where that is, the library is.
@@ -31,16 +34,70 @@ struct Library {
     package: String,
 }
 
-/// What of `job.toml` is needed to run it.
-#[derive(Debug, Deserialize)]
+/// What of `job.toml` is needed to run it and to explain it.
+#[derive(Clone, Debug, Deserialize)]
 struct Job {
+    title: String,
+    source: Option<String>,
     build: String,
     disk: Option<Layout>,
     #[serde(default)]
     needs: Vec<Library>,
+    bench: Option<Bench>,
+    #[serde(default)]
+    figures: BTreeMap<String, String>,
+}
+
+/// How `ceasefire bench` runs a workload.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Bench {
+    /// Its place in the table.
+    pub(crate) order: u32,
+    /// The mechanisms that it is about: ours is run again without them.
+    #[serde(default)]
+    pub(crate) without: Vec<String>,
+    #[serde(default)]
+    pub(crate) args: Vec<String>,
+    /// Instead of `args` when time is short.
+    pub(crate) quick_args: Option<Vec<String>>,
+    /// Numbers of CPUs that make sense; it needs at least the least of them.
+    pub(crate) cpus: Vec<u32>,
+    /// Its counts are the same in every run.
+    #[serde(default)]
+    pub(crate) counts: bool,
+    #[serde(deserialize_with = "memory", default = "usual_memory")]
+    pub(crate) memory: Memory,
+    /// Why our kernel cannot run it yet.
+    pub(crate) absent_on_ceasefire: Option<String>,
+    pub(crate) question: String,
+}
+
+fn memory<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Memory, D::Error> {
+    Memory::parse(&String::deserialize(input)?).map_err(serde::de::Error::custom)
+}
+
+fn usual_memory() -> Memory {
+    Memory { mebibytes: 512 }
 }
 
 impl Workload {
+    /// The workloads that `bench` measures, in the table's order.
+    ///
+    /// # Errors
+    /// A host failure when the folder or a `job.toml` cannot be read.
+    pub(crate) fn all_measured() -> Result<Vec<(Self, Bench)>, Failure> {
+        let folder = project::root().join("workloads");
+        let entries = fs::read_dir(&folder).map_err(|error| Failure::host("read workloads/", error))?;
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut all = Vec::new();
+        for workload in names.filter_map(|name| Workload::find(&name)) {
+            let workload = workload?;
+            all.extend(workload.job.bench.clone().map(|bench| (workload, bench)));
+        }
+        all.sort_by(|(one, left), (other, right)| (left.order, &one.name).cmp(&(right.order, &other.name)));
+        Ok(all)
+    }
+
     /// The workload of that name, if there is a folder for it.
     ///
     /// # Errors
@@ -75,6 +132,19 @@ impl Workload {
             "{} is built with a library that is not installed here (as root: apt-get install {package})",
             self.name
         ))
+    }
+
+    /// What a result says about it.
+    pub(crate) fn description(&self) -> Description {
+        let bench = self.job.bench.as_ref();
+        Description {
+            name: self.name.clone(),
+            title: self.job.title.clone(),
+            question: bench.map(|bench| bench.question.clone()),
+            source: self.job.source.clone(),
+            counts_exact: bench.is_some_and(|bench| bench.counts),
+            figures: self.job.figures.clone(),
+        }
     }
 
     /// The built program.
@@ -142,6 +212,7 @@ fn newest(folder: &Path) -> SystemTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mechanisms;
 
     fn workload(job: &str) -> Workload {
         let job: Job = toml::from_str(job).unwrap();
@@ -151,14 +222,15 @@ mod tests {
 
     #[test]
     fn a_library_that_is_there_is_not_missing() {
-        assert_eq!(workload("build = ''").missing(), None);
-        let job = "build = ''\nneeds = [{ header = 'stdio.h', package = 'libc6-dev' }]";
+        assert_eq!(workload("title = 'x'\nbuild = ''").missing(), None);
+        let job = "title = 'x'\nbuild = ''\nneeds = [{ header = 'stdio.h', package = 'libc6-dev' }]";
         assert_eq!(workload(job).missing(), None);
     }
 
     #[test]
     fn a_missing_library_is_named_with_its_package_and_nothing_is_built() {
-        let job = "build = 'exit 1'\nneeds = [{ header = 'no/such.h', package = 'libnone-dev' }]";
+        let job =
+            "title = 'x'\nbuild = 'exit 1'\nneeds = [{ header = 'no/such.h', package = 'libnone-dev' }]";
         let reason = workload(job).missing().unwrap();
         assert!(reason.ends_with("(as root: apt-get install libnone-dev)"), "{reason}");
         let failure = workload(job).build().unwrap_err();
@@ -171,5 +243,28 @@ mod tests {
         let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
         let found: Vec<_> = names.filter_map(|name| Workload::find(&name)).collect();
         assert!(found.len() > 10 && found.iter().all(Result::is_ok), "{found:?}");
+    }
+
+    #[test]
+    fn what_bench_needs_of_every_workload_is_there() {
+        let all = Workload::all_measured().unwrap();
+        assert!(!all.is_empty());
+        for (workload, bench) in &all {
+            let name = &workload.name;
+            assert!(
+                bench.cpus.iter().all(|cpus| (1..=64).contains(cpus)) && !bench.cpus.is_empty(),
+                "{name}: cpus"
+            );
+            assert!(mechanisms::parse(&bench.without).is_ok(), "{name}: without");
+            assert!(bench.question.ends_with(['.', '?']), "{name}: the question is no sentence");
+        }
+        let orders: Vec<_> = all.iter().map(|(_, bench)| bench.order).collect();
+        assert!(orders.is_sorted());
+    }
+
+    #[test]
+    fn a_workload_is_found_by_its_folders_name_only() {
+        assert!(Workload::find("mprotect-flip").is_some_and(|found| found.is_ok()));
+        assert!(Workload::find("no-such").is_none() && Workload::find("../workloads/litmus").is_none());
     }
 }

@@ -129,6 +129,29 @@ fn comparisons_that_make_no_sense() {
 }
 
 #[test]
+fn measurements_that_cannot_be() {
+    let folder = folder();
+    for (arguments, words) in [
+        (&["mprotect-flp"][..], &["'mprotect-flp'", "did you mean mprotect-flip?", "dontneed-hop"][..]),
+        // A workload that only checks measures nothing.
+        (&["litmus"], &["no workload 'litmus'"]),
+        (&["--cpus", "0"], &["--cpus", "'0'", "1 to 64"]),
+        (&["--cpus", "65"], &["--cpus", "'65'", "1 to 64"]),
+        (&["--cpus", "2,,4"], &["--cpus", "missing"]),
+        (&["--cpus", "x"], &["--cpus", "'x'"]),
+        (&["--json", "no/such/folder/x"], &["no folder no/such/folder"]),
+        (&["--html", "folder"], &["is a folder"]),
+        (&["--json", "same", "--html", "same"], &["--json", "--html", "same"]),
+        (&["--linux", "no/such/bzImage"], &["no/such/bzImage"]),
+        (&["--bogus"], &["--bogus"]),
+    ] {
+        let arguments: Vec<_> = std::iter::once("bench").chain(arguments.iter().copied()).collect();
+        assert_refused(folder.path(), &arguments, words);
+        assert!(!folder.path().join("ceasefire-bench.json").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
 fn an_older_result_survives_a_refusal() {
     let folder = folder();
     let result = folder.path().join("result.json");

@@ -131,6 +131,7 @@ impl Comparison {
         document.notes.clone_from(&self.notes);
         document.absent.extend(self.absent.iter().map(|reason| Absent {
             workload: Some(self.program.clone()),
+            case: None,
             system: System::Linux,
             cpus: None,
             reason: reason.clone(),

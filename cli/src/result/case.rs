@@ -2,7 +2,8 @@
 //! measured.
 //!
 //! Counts and times come from different records. A count is taken from the mode that repeats best: deterministic, else single,
-//! else parallel. A time is never taken from deterministic mode, where none passes.
+//! else parallel. Where it depends on which thread runs when, and so on the mode, it is taken from single mode, which both sides
+//! have: two schedules may not be compared. A time is never taken from deterministic mode, where none passes.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -118,8 +119,15 @@ impl<'a> Case<'a> {
                 Some(Count { per_operation, mode: record.mode })
             })
             .collect();
-        found.sort_by_key(|count| count.mode);
+        let exact = self.is_exact();
+        found.sort_by_key(|count| (!exact && count.mode != Mode::Single, count.mode));
         found.first().copied()
+    }
+
+    /// Whether its counts do not depend on which thread runs when. Workloads that nobody described are taken at their word.
+    pub(crate) fn is_exact(&self) -> bool {
+        let described = self.document.workloads.iter().find(|described| described.name == self.workload);
+        described.is_none_or(|described| described.counts_exact)
     }
 
     /// Ours with all mechanisms on.
@@ -150,13 +158,23 @@ impl<'a> Case<'a> {
 
     /// Instructions of all CPUs for each operation, on our side.
     pub(crate) fn instructions(&self) -> Option<f64> {
-        self.of(System::Ceasefire, &[]).find_map(|record| record.instructions_per_operation)
+        self.instructions_of(System::Ceasefire, &[])
+    }
+
+    /// Instructions of all CPUs for each operation, on that side with these mechanisms off.
+    pub(crate) fn instructions_of(&self, system: System, without: &[String]) -> Option<f64> {
+        self.of(system, without).find_map(|record| record.instructions_per_operation)
     }
 
     /// The record whose time counts: single mode before parallel.
     pub(crate) fn timed(&self, system: System) -> Option<&'a Record> {
+        self.timed_without(system, &[])
+    }
+
+    /// The same with these mechanisms off.
+    pub(crate) fn timed_without(&self, system: System, without: &[String]) -> Option<&'a Record> {
         let mut timed: Vec<_> = self
-            .of(system, &[])
+            .of(system, without)
             .filter(|record| record.mode != Mode::Deterministic && record.nanoseconds_per_operation.is_some())
             .collect();
         timed.sort_by_key(|record| record.mode);

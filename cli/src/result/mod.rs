@@ -169,6 +169,9 @@ pub(crate) struct Run {
 pub(crate) struct Absent {
     /// Null: every workload of that system.
     pub(crate) workload: Option<String>,
+    /// Null: all of its cases.
+    #[serde(default)]
+    pub(crate) case: Option<String>,
     pub(crate) system: System,
     /// Null: at every number of CPUs.
     #[serde(default)]

@@ -1,0 +1,79 @@
+//! What the sources that the workloads come from promise, and what was measured of it, in a sentence for each.
+
+use super::table::mechanisms;
+use crate::number;
+use crate::result::case::{Case, Count};
+use crate::result::{Document, Mode, Record, System};
+
+/// Source, and its promise.
+const PROMISES: [(&str, &str); 5] = [
+    ("S0", "reclaim gathers the CPUs to tell, and tells each once for many pages"),
+    ("S1", "a CPU that only borrows an address space is left alone, and catches up by itself"),
+    ("S2", "a barrier interrupts the threads that run, and no others"),
+    ("S3", "giving a right interrupts nobody and takes no longer for more threads"),
+    ("S4", "moving pages takes fewer interrupts"),
+];
+
+/// The sentences; none when no source has a workload that was measured.
+pub(super) fn render(document: &Document, cases: &[Case<'_>]) -> Option<String> {
+    let lines: Vec<_> = PROMISES.iter().filter_map(|source| sentence(document, cases, *source)).collect();
+    (!lines.is_empty()).then(|| format!("WHAT THE SOURCES PROMISE\n{}", lines.join("\n")))
+}
+
+fn sentence(document: &Document, cases: &[Case<'_>], (source, promise): (&str, &str)) -> Option<String> {
+    let workloads = document.workloads.iter().filter(|workload| workload.source.as_deref() == Some(source));
+    let mut measured: Vec<String> =
+        workloads.filter_map(|workload| interrupts(cases, &workload.name)).collect();
+    if source == "S3" {
+        measured.extend(promotions(document));
+    }
+    (!measured.is_empty()).then(|| format!("  {source}: {promise}.\n      {}", measured.join("\n      ")))
+}
+
+/// The case that shows the mechanism best: the one with most interrupts to avoid.
+fn interrupts(cases: &[Case<'_>], workload: &str) -> Option<String> {
+    let off = |case: &Case<'_>| case.without().first().map(|(_, count)| count.per_operation);
+    let most = |case: &Case<'_>| {
+        let linux = case.linux().map(|count| count.per_operation);
+        [off(case), linux].into_iter().flatten().fold(0.0, f64::max)
+    };
+    let of_workload =
+        cases.iter().filter(|case| case.workload == workload && (case.ours().or(case.linux())).is_some());
+    let case = of_workload.max_by(|one, other| most(one).total_cmp(&most(other)))?;
+    let per_operation = |count: Count| number::count(count.per_operation);
+    let ours = case.ours().map(|count| format!("{} interrupts per operation", per_operation(count)));
+    let off = case.without();
+    let others = off
+        .first()
+        .map(|(names, count)| format!("{} without {}", per_operation(*count), mechanisms(names)))
+        .into_iter()
+        .chain(case.linux().map(|count| format!("{} on Linux", per_operation(count))));
+    let others: Vec<_> = others.collect();
+    let bound = case.bound().map(|bound| format!("{} at least", number::count(bound)));
+    let parts: Vec<_> =
+        [ours, (!others.is_empty()).then(|| others.join(", ")), bound].into_iter().flatten().collect();
+    Some(format!("{}: {}", case.full_name(), parts.join("; ")))
+}
+
+/// How the promoting call's time grows from one thread to the most, on both kernels.
+fn promotions(document: &Document) -> Option<String> {
+    let growth = |system: System| {
+        let ticks = |record: &&Record| record.figures.contains_key("promote_ticks");
+        let of_system = document.records.iter().filter(ticks).filter(|record| {
+            record.system == system && record.without.is_empty() && record.mode == Mode::Single
+        });
+        let records: Vec<_> = of_system.filter(|record| record.threads.is_some()).collect();
+        let most = records.iter().max_by_key(|record| (record.threads, record.cpus))?;
+        let one = records.iter().find(|record| record.cpus == most.cpus && record.threads == Some(1))?;
+        let (one_time, most_time) = (one.figures["promote_ticks"], most.figures["promote_ticks"]);
+        (most.threads > Some(1) && one_time > 0.0).then(|| (most.threads.unwrap_or(0), most_time / one_time))
+    };
+    let (threads, ours) = growth(System::Ceasefire)?;
+    let linux = growth(System::Linux).map(|(_, linux)| format!(", on Linux {}", number::ratio(linux)));
+    Some(format!(
+        "the promoting call beside {} other threads takes {} the time of one beside none{}",
+        threads - 1,
+        number::ratio(ours),
+        linux.unwrap_or_default()
+    ))
+}
