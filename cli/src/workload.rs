@@ -65,6 +65,9 @@ pub(crate) struct Bench {
     /// Its counts are the same in every run.
     #[serde(default)]
     pub(crate) counts: bool,
+    /// Except those of cases whose names begin so.
+    #[serde(default)]
+    pub(crate) varying: Vec<String>,
     #[serde(deserialize_with = "memory", default = "usual_memory")]
     pub(crate) memory: Memory,
     /// Why our kernel cannot run it yet.
@@ -143,6 +146,7 @@ impl Workload {
             question: bench.map(|bench| bench.question.clone()),
             source: self.job.source.clone(),
             counts_exact: bench.is_some_and(|bench| bench.counts),
+            varying: bench.map(|bench| bench.varying.clone()).unwrap_or_default(),
             figures: self.job.figures.clone(),
         }
     }

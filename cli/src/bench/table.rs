@@ -15,7 +15,7 @@ const NONE: &str = "-";
 /// Everything that is said of a document. `width` is for those that are not printed to a terminal.
 pub(super) fn render(document: &Document, width: Option<u16>) -> String {
     let cases = Case::all_of(document);
-    let context = Context { document, width };
+    let context = Context { width };
     let sections = [
         context.interrupts(&cases),
         context.instructions(&cases),
@@ -29,12 +29,11 @@ pub(super) fn render(document: &Document, width: Option<u16>) -> String {
     sections.join("\n\n") + "\n"
 }
 
-struct Context<'a> {
-    document: &'a Document,
+struct Context {
     width: Option<u16>,
 }
 
-impl Context<'_> {
+impl Context {
     fn table(&self, header: &[&str], numbers: std::ops::Range<usize>) -> Table {
         let mut table = tables::plain(header);
         if let Some(width) = self.width {
@@ -59,9 +58,9 @@ impl Context<'_> {
                 let off = case.without();
                 let off = off.first();
                 table.add_row([
-                    first(index, &self.marked(workload)),
+                    first(index, workload),
                     first(index, &mechanism),
-                    case.name().to_owned(),
+                    marked(case),
                     case.cpus.to_string(),
                     or_none(off.map(|(_, count)| number::count(count.per_operation))),
                     or_none(case.ours().map(|count| number::count(count.per_operation))),
@@ -71,8 +70,7 @@ impl Context<'_> {
                 ]);
             }
         }
-        let inexact = self.document.workloads.iter().any(|workload| !workload.counts_exact);
-        let mark = if inexact {
+        let mark = if cases.iter().any(|case| !case.is_exact()) {
             "\n~: depends on which thread runs when, varies between runs, and is from single mode on both."
         } else {
             ""
@@ -170,13 +168,12 @@ impl Context<'_> {
             )
         })
     }
+}
 
-    /// The workload's name, with a mark if its counts vary.
-    fn marked(&self, name: &str) -> String {
-        let described = self.document.workloads.iter().find(|workload| workload.name == name);
-        let mark = if described.is_some_and(|workload| !workload.counts_exact) { " ~" } else { "" };
-        format!("{name}{mark}")
-    }
+/// The case's name, with a mark if its counts vary.
+fn marked(case: &Case<'_>) -> String {
+    let mark = if case.is_exact() { "" } else { " ~" };
+    format!("{}{mark}", case.name()).trim_start().to_owned()
 }
 
 /// A name in the first of its rows only.
@@ -311,7 +308,7 @@ deterministic mode; Linux in single mode, as it does not start on the instructio
 ------------------------------------------------------------------------------------
  flip       promotion             1         -   0.00    0.00    0.00   same
                                   4      6.00   3.00    6.00    3.00   −50 %
- storm ~                          4         -   5.00    4.00    3.00   WORSE: +25 %
+ storm                  ~         4         -   5.00    4.00    3.00   WORSE: +25 %
 ";
 
     #[test]

@@ -127,7 +127,7 @@ impl<'a> Case<'a> {
     /// Whether its counts do not depend on which thread runs when. Workloads that nobody described are taken at their word.
     pub(crate) fn is_exact(&self) -> bool {
         let described = self.document.workloads.iter().find(|described| described.name == self.workload);
-        described.is_none_or(|described| described.counts_exact)
+        described.is_none_or(|described| described.is_exact(self.case))
     }
 
     /// Ours with all mechanisms on.

@@ -194,8 +194,19 @@ pub(crate) struct Description {
     pub(crate) source: Option<String>,
     /// Its counts are the same in every run.
     pub(crate) counts_exact: bool,
+    /// Except those of cases whose names begin so.
+    #[serde(default)]
+    pub(crate) varying: Vec<String>,
     /// What its further figures mean, by name.
     pub(crate) figures: BTreeMap<String, String>,
+}
+
+impl Description {
+    /// Whether the counts of a case do not depend on which thread runs when.
+    pub(crate) fn is_exact(&self, case: Option<&str>) -> bool {
+        let varies = |start: &String| case.is_some_and(|case| case.starts_with(start.as_str()));
+        self.counts_exact && !self.varying.iter().any(varies)
+    }
 }
 
 impl Document {
