@@ -7,7 +7,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
@@ -46,6 +46,15 @@ impl Layout {
     }
 }
 
+/// Where mke2fs is. It lies in a folder that is not in everybody's PATH.
+pub(crate) fn mke2fs() -> Option<String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    let places = std::env::split_paths(&path).chain(usual);
+    let found = places.map(|folder| folder.join("mke2fs")).find(|place| place.is_file())?;
+    Some(found.display().to_string())
+}
+
 fn make(folder: &Path, image: &Path, files: u32, bytes: u64) -> Result<(), Failure> {
     let refused = |why: String| Failure::host("make a disk for the guest", why);
     let failed = |error: io::Error| refused(error.to_string());
@@ -57,15 +66,10 @@ fn make(folder: &Path, image: &Path, files: u32, bytes: u64) -> Result<(), Failu
     }
     let unfinished = work.path().join("image");
     File::create(&unfinished).and_then(|file| file.set_len(IMAGE_BYTES)).map_err(failed)?;
-    let mut command = Command::new("mke2fs");
+    let maker = mke2fs().ok_or_else(|| refused("mke2fs is missing (apt-get install e2fsprogs)".into()))?;
+    let mut command = Command::new(maker);
     command.args(["-q", "-F", "-t", "ext4", "-O", "^has_journal", "-d"]).arg(&content).arg(&unfinished);
-    // It lies in a folder that is not in everybody's PATH.
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{path}:/usr/sbin:/sbin")).stdin(Stdio::null());
-    let output = command.output().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => refused("mke2fs is missing (apt-get install e2fsprogs)".into()),
-        _ => failed(error),
-    })?;
+    let output = command.stdin(Stdio::null()).output().map_err(failed)?;
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         return Err(refused(format!("mke2fs says: {}", complaint.trim().lines().last().unwrap_or_default())));

@@ -105,6 +105,18 @@ fn flags_that_make_no_sense() {
         let arguments: Vec<_> = std::iter::once("run").chain(arguments.iter().copied()).collect();
         assert_refused(folder.path(), &arguments, words);
     }
+    for (arguments, words) in [
+        (&["--linux", "no/such", "--", "/bin/busybox"][..], &["no/such"][..]),
+        (&["--linux", "folder", "--", "/bin/busybox"], &["folder", "it is a folder"]),
+        (&["--linux", "text", "--", "/bin/busybox"], &["text", "not a bzImage"]),
+        (&["--linux", "plain", "--", "/bin/busybox"], &["plain", "ELF", "bzImage"]),
+        (&["--kernel-image", "plain", "--", "/bin/busybox"], &["--linux PATH"]),
+        (&["--without", "lazy", "--", "/bin/busybox"], &["--without"]),
+        (&["--deterministic", "--cpus", "2", "--", "/bin/busybox"], &["--cpus 1"]),
+    ] {
+        let arguments: Vec<_> = std::iter::once("linux").chain(arguments.iter().copied()).collect();
+        assert_refused(folder.path(), &arguments, words);
+    }
     assert_refused(folder.path(), &["walk"], &["walk"]);
     assert_refused(folder.path(), &["test", "surely-no-test-has-this-name"], &["surely-no-test"]);
 }

@@ -36,8 +36,10 @@ const INIT: &str = "/.ceasefire/linux-init";
 const MODULES: &str = "/.ceasefire/modules.d";
 
 /// What Linux is always told: to trust the emulator's time stamp counter (else it falls back to a clock that costs an exit per
-/// reading), to start our program first, to print only what goes wrong, on the serial line, and to end the machine when it panics.
-const ARGUMENTS: &str = "tsc=reliable quiet console=ttyS0 panic=-1 rdinit=/.ceasefire/linux-init";
+/// reading), not to look whether the timer ticks while it boots (on a busy host it may find that it does not, and panics), to start
+/// our program first, to print only what goes wrong, on the serial line, and to end the machine when it panics.
+const ARGUMENTS: &str =
+    "tsc=reliable no_timer_check quiet console=ttyS0 panic=-1 rdinit=/.ceasefire/linux-init";
 
 /// What a kernel needs to reach a virtio disk, in the order in which it must be loaded; Debian's has all of it as modules.
 const DISK_MODULES: [&str; 7] = [

@@ -60,6 +60,7 @@ fn summary(report: &Report, kernel: &LinuxVersion) -> String {
     for (group, heading, meaning) in [
         ("linux", "interrupts on Linux", interrupt as fn(&str) -> &'static str),
         ("linux.flush", "flushes on Linux", flush),
+        ("linux.cause", "causes of flushes", cause),
     ] {
         let mut table: Table = tables::plain(&[heading, "all CPUs", "by CPU", "meaning"]);
         for row in report.group(group).filter(|row| row.total() > 0) {
@@ -97,13 +98,22 @@ fn interrupt(name: &str) -> &'static str {
 }
 
 /// What a row of `linux.flush` counts: its reason.
-pub(crate) fn flush(name: &str) -> &'static str {
+fn flush(name: &str) -> &'static str {
     match name.split('.').next().unwrap_or(name) {
         "task_switch" => "on the way to another address space",
         "remote_shootdown" => "on request of another CPU, by interrupt",
         "local_shootdown" => "of the kernel's own translations",
         "local_mm_shootdown" => "of this CPU's own translations, by the CPU that made the change",
         "remote_ipi_send" => "other CPUs were considered; idle ones among them were not interrupted",
+        _ => "",
+    }
+}
+
+/// What a row of `linux.cause` counts.
+fn cause(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("own") => "flushes on the CPU that made the change",
+        Some("others") => "changes for which other CPUs were considered",
         _ => "",
     }
 }
