@@ -119,6 +119,21 @@ static void program_ended(int status, int *result)
 	*result = status;
 }
 
+static void do_nothing(int signal)
+{
+	(void)signal;
+}
+
+/* SIG_BLOCK: the end of a child is noticed where `relay` waits, and nowhere else. SIG_UNBLOCK: as a program expects it. */
+static void hear_of_children(int how)
+{
+	sigset_t children;
+	sigemptyset(&children);
+	sigaddset(&children, SIGCHLD);
+	sigprocmask(how, &children, NULL);
+	signal(SIGCHLD, how == SIG_BLOCK ? do_nothing : SIG_DFL);
+}
+
 static pid_t start(const int *output, const int *errors)
 {
 	static char directory[4096];
@@ -136,6 +151,7 @@ static pid_t start(const int *output, const int *errors)
 	dup2(input, 0);
 	dup2(output[1], 1);
 	dup2(errors[1], 2);
+	hear_of_children(SIG_UNBLOCK);
 	for (int descriptor = 3; descriptor < 32; descriptor++)
 		close(descriptor);
 	ioperm(0, 1024, 0);
@@ -146,16 +162,20 @@ static pid_t start(const int *output, const int *errors)
 	_exit(127);
 }
 
-/* Empties the pipes into the ports until the program has ended and nothing is left in them. */
+/* Empties the pipes into the ports until the program has ended and nothing is left in them. It sleeps until there is something to do: a
+ * look every few milliseconds would take a CPU from the program again and again, which then is not interrupted meanwhile. */
 static int relay(pid_t pid, int output, int errors)
 {
+	static const struct timespec at_once;
+	sigset_t none;
+	sigemptyset(&none);
 	static char bytes[1 << 16];
 	struct pollfd sources[2] = {{.fd = output, .events = POLLIN}, {.fd = errors, .events = POLLIN}};
 	static const int ports[2] = {OUTPUT, ERRORS};
 	int status = 0, ended = 0;
 	for (;;) {
 		int moved = 0;
-		poll(sources, 2, ended ? 0 : 5);
+		ppoll(sources, 2, ended ? &at_once : NULL, &none);
 		for (int i = 0; i < 2; i++) {
 			ssize_t got = sources[i].fd >= 0 ? read(sources[i].fd, bytes, sizeof bytes) : -1;
 			if (got > 0) {
@@ -246,6 +266,7 @@ int main(void)
 	unsigned long long before = free_bytes();
 	read_counters(BEFORE);
 	uint64_t program_start = ticks();
+	hear_of_children(SIG_BLOCK);
 	pid_t pid = start(output, errors);
 	if (pid < 0)
 		give_up("fork");
