@@ -3,8 +3,9 @@
 use crate::cpu::Cpu;
 use crate::fault::Fault;
 use crate::ledger::Counters;
+use crate::rounds::Rounds;
 use crate::sync::{Counter, Private, array_of, constructor};
-use crate::{Cause, CpuId, Flush, Ledger, MAX_CPUS, Platform, Row, Space, SpaceId, Switches};
+use crate::{AtomicCpuSet, Cause, CpuId, Flush, Ledger, MAX_CPUS, Platform, Row, Space, SpaceId, Switches};
 
 /// All that the CPUs of a machine share to keep their translations coherent.
 ///
@@ -14,6 +15,9 @@ pub struct Coherence<P> {
     pub(crate) platform: P,
     cpus: [Cpu; MAX_CPUS],
     spaces: Counter,
+    /// The CPUs that use a space which is registered for everybody's barriers. `barrier.rs` has the rules.
+    pub(crate) receivers: AtomicCpuSet,
+    pub(crate) global_barriers: Rounds,
     /// [`Switches`] as bits. This and the two below are set before there is anything to keep coherent, so nothing orders them.
     switches: Private,
     ceiling: Private,
@@ -31,6 +35,8 @@ impl<P> Coherence<P> {
                 platform,
                 cpus: array_of!(Cpu::new()),
                 spaces: Counter::new(),
+                receivers: AtomicCpuSet::new(),
+                global_barriers: Rounds::new(),
                 switches: Private::new(switches.to_bits()),
                 ceiling: Private::new(Flush::DEFAULT_CEILING),
                 suppressed: Private::new(0),

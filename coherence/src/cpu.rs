@@ -33,6 +33,8 @@ pub(crate) struct PrivateState {
     lazy: Private,
     /// The slot of the loaded space.
     slot: Private,
+    /// 1 if the CPU is among those that receive everybody's barriers.
+    receives: Private,
     /// The number of this CPU's latest request as an initiator.
     ticket: Private,
     pub(crate) slots: Slots,
@@ -46,6 +48,7 @@ impl Cpu {
                     loaded: Private::new(0),
                     lazy: Private::new(0),
                     slot: Private::new(0),
+                    receives: Private::new(0),
                     ticket: Private::new(0),
                     slots: Slots::new(),
                 }),
@@ -86,6 +89,15 @@ impl PrivateState {
 
     pub(crate) fn set_lazy(&self, lazy: bool) {
         self.lazy.set(u64::from(lazy));
+    }
+
+    /// Whether this CPU receives everybody's barriers.
+    pub(crate) fn receives(&self) -> bool {
+        self.receives.get() != 0
+    }
+
+    pub(crate) fn set_receives(&self, receives: bool) {
+        self.receives.set(u64::from(receives));
     }
 
     /// Notes that a space has been loaded and is used (not borrowed) from here on.

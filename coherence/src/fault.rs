@@ -40,12 +40,32 @@ pub enum Fault {
     NoGapRule,
     /// A gather does not look whether another is in progress.
     NoNestedRule,
+    /// A barrier has no fence between the beginning of its round and reading who is in user mode.
+    NoFenceBarrier,
+    /// A barrier's target does not fence.
+    NoFenceInHandler,
+    /// A caller takes the end of a round that was in progress when it came.
+    RoundThatBeganBefore,
+    /// No fence between the crossing to user mode and user code.
+    NoFenceEnteringUser,
+    /// The crossing from user mode does not publish what user code did.
+    RelaxedLeavingUser,
+    /// Going lazy or switching away, `active` is left without publishing what user code did.
+    RelaxedLeavingActive,
+    /// No fence between joining `receivers` and user code.
+    NoFenceReceiving,
+    /// `receivers` is left without publishing what user code did.
+    RelaxedLeavingReceivers,
+    /// The CPUs that use a space are not told that it has been registered.
+    RegistrationNotTold,
+    /// A grace period has no fence between what its caller did and reading who is in user mode.
+    NoFenceGracePeriod,
 }
 
 #[cfg(any(loom, shuttle, simulated))]
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 25] = [
         Self::NoFenceComingBack,
         Self::NoFenceEntering,
         Self::GenerationBeforeSetComingBack,
@@ -61,5 +81,29 @@ impl Fault {
         Self::EarlyAcknowledgement,
         Self::NoGapRule,
         Self::NoNestedRule,
+        Self::NoFenceBarrier,
+        Self::NoFenceInHandler,
+        Self::RoundThatBeganBefore,
+        Self::NoFenceEnteringUser,
+        Self::RelaxedLeavingUser,
+        Self::RelaxedLeavingActive,
+        Self::NoFenceReceiving,
+        Self::RelaxedLeavingReceivers,
+        Self::RegistrationNotTold,
+        Self::NoFenceGracePeriod,
+    ];
+
+    /// Those that break barriers and nothing else.
+    pub const OF_BARRIERS: [Self; 10] = [
+        Self::NoFenceBarrier,
+        Self::NoFenceInHandler,
+        Self::RoundThatBeganBefore,
+        Self::NoFenceEnteringUser,
+        Self::RelaxedLeavingUser,
+        Self::RelaxedLeavingActive,
+        Self::NoFenceReceiving,
+        Self::RelaxedLeavingReceivers,
+        Self::RegistrationNotTold,
+        Self::NoFenceGracePeriod,
     ];
 }

@@ -11,7 +11,7 @@ use crate::sync::Counter;
 use crate::{CpuId, MAX_CPUS, Reason, Why};
 
 names! {
-    /// The operation on whose behalf a flush is requested.
+    /// The operation on whose behalf a flush, or a barrier, is requested.
     pub enum Cause {
         Munmap "munmap": "A mapping was removed.",
         Mmap "mmap": "A new mapping replaced what was there.",
@@ -26,6 +26,7 @@ names! {
         Truncate "truncate": "A mapped file became shorter.",
         Exec "exec": "A new program replaced the address space.",
         Exit "exit": "The address space ended.",
+        Membarrier "membarrier": "membarrier() asked for a memory barrier on other CPUs.",
     }
 }
 
@@ -48,6 +49,7 @@ names! {
         Ranged "ranged": "Exactly this request was missing: its pages were invalidated one by one.",
         FullRequested "full_requested": "Exactly this request was missing and was for everything.",
         FullBehind "full_behind": "More than this request was missing: everything was invalidated.",
+        Barrier "barrier": "Only a memory barrier was asked for.",
     }
 }
 
@@ -93,7 +95,7 @@ names! {
 /// A row of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Row {
-    /// Flushes requested, by cause.
+    /// Flushes and barriers requested, by cause.
     Requested(Cause),
     /// Interrupts sent, one for each target, by cause.
     Sent(Cause),

@@ -34,7 +34,7 @@
 //! the generation and *then* reads the sets; a CPU enters a set and *then* reads the generation. So whoever is not seen sees.
 //! The files tell the rest: `space.rs` the sets, `switch.rs` and `shootdown.rs` the two sides of the handshake and why
 //! each fence is there, `decision.rs` what a CPU does about a request, `gather.rs` how operations flush, [`policy`] what need not
-//! be flushed, `ledger.rs` what is counted.
+//! be flushed, `barrier.rs` who must pass a memory barrier, `ledger.rs` what is counted.
 //!
 //! # A port in one page
 //!
@@ -95,19 +95,24 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+mod barrier;
 mod coherence;
 mod cpu;
 mod cpu_set;
+mod crossings;
 mod decision;
 mod fault;
 mod flush;
 mod gather;
 mod generation;
+mod grace;
 mod ledger;
 mod mechanism;
 mod names;
 mod platform;
 pub mod policy;
+mod registration;
+mod rounds;
 mod shootdown;
 mod space;
 mod switch;
@@ -116,7 +121,7 @@ mod tags;
 
 /// How many CPUs a build has room for. The checkers' builds have little, to keep what they explore small.
 pub const MAX_CPUS: usize = if cfg!(loom) {
-    4
+    3
 } else if cfg!(any(shuttle, simulated)) {
     8
 } else {
@@ -125,15 +130,18 @@ pub const MAX_CPUS: usize = if cfg!(loom) {
 
 pub use coherence::Coherence;
 pub use cpu_set::{AtomicCpuSet, CpuId, CpuSet, CpuSetIter};
+pub use crossings::Crossings;
 #[cfg(any(loom, shuttle, simulated))]
 pub use fault::Fault;
 pub use flush::Flush;
 pub use gather::{Flushed, Gather};
 pub use generation::Generation;
+pub use grace::GracePeriod;
 pub use ledger::{Cause, Event, Executed, Ledger, Mode, Outcome, Row, Switched};
 pub use mechanism::{Mechanism, Switches, UnknownMechanism};
 pub use platform::Platform;
 pub use policy::{Decision, Reason, Translation, Why};
-pub use shootdown::FlushedGeneration;
+pub use registration::Registration;
+pub use shootdown::{Asked, FlushedGeneration};
 pub use space::{Space, SpaceId};
 pub use tags::Tag;

@@ -1,6 +1,6 @@
 //! What this crate needs from the machine below it, and what it promises that machine in return.
 
-use crate::{CpuId, CpuSet, Tag};
+use crate::{Asked, CpuId, CpuSet, Crossings, Tag};
 
 /// The machine: this CPU, the other CPUs, and this CPU's translation caches.
 ///
@@ -28,7 +28,8 @@ pub unsafe trait Platform: Sync {
     /// The crate calls it only where the caller owes it a stable answer: interrupts off, or preemption off.
     fn current_cpu(&self) -> CpuId;
 
-    /// Sends each target the interrupt whose handler calls [`handle_requests`](crate::Coherence::handle_requests).
+    /// Sends each target the interrupt whose handler calls [`handle_requests`](crate::Coherence::handle_requests): for a flush
+    /// or a barrier.
     ///
     /// The implementer owes: everything this CPU stored before is visible to the handler; no target is forgotten; one that
     /// has interrupts off gets it when it turns them on. Several interrupts to a CPU that took none yet may become one.
@@ -68,6 +69,27 @@ pub unsafe trait Platform: Sync {
     ///
     /// The same debt as `load_root`; with one tag, drops every user translation. Called with interrupts off.
     fn load_kernel_root(&self);
+
+    /// How often a CPU has crossed between kernel and user mode, so that barriers interrupt only CPUs in user mode. `None`, the default,
+    /// says that nobody counts; then every CPU that uses the space is interrupted, and there are no grace periods.
+    ///
+    /// The implementer owes: on every way from user mode the CPU itself does what [`leave_user`](crate::Coherence::leave_user)
+    /// does, and on every way back, after anything that could still change the user half or what runs, what
+    /// [`enter_user`](crate::Coherence::enter_user) does. (A handler that strikes user mode and goes straight back may omit both.)
+    fn crossings(&self, cpu: CpuId) -> Option<&Crossings> {
+        let _ = cpu;
+        None
+    }
+
+    /// Called by [`handle_requests`](crate::Coherence::handle_requests) before anybody can know that the interrupt was taken, for statistics of
+    /// the kernel's own. Nothing asked for means that the requests had been answered before. The default does nothing.
+    fn note_interrupt(&self, asked: Asked) {
+        let _ = asked;
+    }
+
+    /// Makes this CPU forget instructions that it has fetched and not yet executed. The default, which does nothing, is for
+    /// machines on which every return to user mode does so.
+    fn serialise(&self) {}
 
     /// One turn of a loop that waits for another CPU: a pause, and in an emulator perhaps a yield. Interrupts are on.
     fn relax(&self);

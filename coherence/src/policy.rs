@@ -115,5 +115,7 @@ names! {
         NoOtherCpu "no_other_cpu": "No CPU but the initiator uses the address space.",
         LazyCpu "lazy_cpu": "The CPU only borrows the address space; it compares generations before it uses it again.",
         InterruptPending "interrupt_pending": "The CPU had an interrupt on its way that serves this request as well.",
+        InKernel "in_kernel": "The CPU was in the kernel; it passes a memory barrier before it runs user code again.",
+        SharedRound "shared_round": "A barrier that another thread asked for later served this request as well.",
     }
 }

@@ -26,6 +26,9 @@
 //! `switch.rs` argues that it compares generations when it comes back, and finds R. If tables were freed, no CPU walks them:
 //! one that was in neither set had another root loaded, or has flushed since; the others were targets.
 //!
+//! **A request may be for a barrier alone** ([`Errand`]); `barrier.rs` says for whom and why. It goes the same way, so a CPU that has
+//! an interrupt on its way for the one needs none for the other.
+//!
 //! **Nobody waits for ever.** An initiator waits with interrupts on, so it answers others while they answer it.
 
 use crate::decision::{Request, Standing, decide};
@@ -37,10 +40,34 @@ use crate::{
     Row, Space, SpaceId,
 };
 
+/// What an initiator has its targets do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Errand {
+    Flush(Request),
+    /// A full fence.
+    Barrier,
+    /// A full fence, and forget fetched instructions.
+    Serialise,
+}
+
+/// How [`PostedRequest::generation`] says what it is, where there is no space.
+const BARRIER: u64 = 0;
+const SERIALISE: u64 = 1;
+
+/// What an interrupt asks a CPU for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Flushes, each for one initiator.
+    pub flushes: u64,
+    /// Memory barriers that are no flushes.
+    pub barriers: u64,
+}
+
 /// An initiator's request where its targets can read it. The accesses are relaxed: the inbox orders them.
 #[derive(Debug)]
 pub(crate) struct PostedRequest {
     ticket: AtomicU64,
+    /// 0 if it is for no flush.
     space: AtomicU64,
     generation: AtomicU64,
     start: AtomicU64,
@@ -63,12 +90,25 @@ impl PostedRequest {
         }
     }
 
-    fn post(&self, request: &Request, ticket: u64) {
+    fn post(&self, errand: &Errand, ticket: u64) {
+        self.ticket.store(ticket, Ordering::Relaxed);
+        match errand {
+            Errand::Flush(request) => self.post_flush(request),
+            Errand::Barrier => self.post_barrier(BARRIER),
+            Errand::Serialise => self.post_barrier(SERIALISE),
+        }
+    }
+
+    fn post_barrier(&self, kind: u64) {
+        self.space.store(0, Ordering::Relaxed);
+        self.generation.store(kind, Ordering::Relaxed);
+    }
+
+    fn post_flush(&self, request: &Request) {
         let range = match request.flush.extent {
             Extent::Range(range) => range,
             Extent::All => PageRange { start: 0, end: 0, stride: 0 },
         };
-        self.ticket.store(ticket, Ordering::Relaxed);
         self.space.store(request.space.number(), Ordering::Relaxed);
         self.generation.store(request.generation.number(), Ordering::Relaxed);
         self.start.store(range.start, Ordering::Relaxed);
@@ -76,11 +116,23 @@ impl PostedRequest {
         self.stride.store(range.stride, Ordering::Relaxed);
     }
 
-    /// The request and its ticket. Whether tables are freed decides who is a target, and is of no interest to a target.
-    fn read(&self) -> (Request, u64) {
-        let space = SpaceId::from_number(self.space.load(Ordering::Relaxed))
-            .expect("a request is posted before its initiator enters an inbox");
-        let generation = Generation::new(self.generation.load(Ordering::Relaxed));
+    fn is_flush(&self) -> bool {
+        self.space.load(Ordering::Relaxed) != 0
+    }
+
+    /// The errand and its ticket.
+    fn read(&self) -> (Errand, u64) {
+        let generation = self.generation.load(Ordering::Relaxed);
+        let errand = match SpaceId::from_number(self.space.load(Ordering::Relaxed)) {
+            Some(space) => Errand::Flush(self.read_flush(space, Generation::new(generation))),
+            None if generation == SERIALISE => Errand::Serialise,
+            None => Errand::Barrier,
+        };
+        (errand, self.ticket.load(Ordering::Relaxed))
+    }
+
+    /// A flush. Whether tables are freed decides who is a target, and is of no interest to a target.
+    fn read_flush(&self, space: SpaceId, generation: Generation) -> Request {
         let range = PageRange {
             start: self.start.load(Ordering::Relaxed),
             end: self.end.load(Ordering::Relaxed),
@@ -88,7 +140,7 @@ impl PostedRequest {
         };
         let extent = if range.stride == 0 { Extent::All } else { Extent::Range(range) };
         let flush = Flush { extent, tables_freed: false };
-        (Request { space, generation, flush }, self.ticket.load(Ordering::Relaxed))
+        Request { space, generation, flush }
     }
 }
 
@@ -140,7 +192,7 @@ impl<P: Platform> Coherence<P> {
         let targets = self.targets(space, flush, me);
 
         let request = Request { space: space.id(), generation, flush };
-        let ticket = self.send(me, &request, &targets, cause);
+        let ticket = self.send(me, &Errand::Flush(request), &targets, cause);
         // Interrupts are off, lest a request by another CPU moves this CPU's root or generation halfway through.
         self.platform.without_interrupts(|| {
             self.execute(me, Some(space), &request, Executor::Initiator);
@@ -156,9 +208,12 @@ impl<P: Platform> Coherence<P> {
     pub fn handle_requests(&self, loaded: Option<&Space>, mode: Mode) {
         let me = self.platform.current_cpu();
         self.count(me, Row::Received(mode));
-        if self.answer(me, loaded) == 0 {
+        let initiators = self.take_inbox(me);
+        if initiators.is_empty() {
             self.count(me, Row::Event(Event::EmptyInterrupt));
         }
+        self.platform.note_interrupt(self.asked_by(&initiators));
+        self.answer(me, loaded, &initiators);
     }
 
     /// Answers the requests of other CPUs without an interrupt: to be called in every loop that waits with interrupts off.
@@ -166,8 +221,9 @@ impl<P: Platform> Coherence<P> {
     /// `loaded` as in [`handle_requests`](Coherence::handle_requests). Not to be called in the middle of a switch.
     pub fn answer_requests(&self, loaded: Option<&Space>) {
         let me = self.platform.current_cpu();
-        let answered = self.answer(me, loaded);
-        self.cpu(me).counters.add(Row::Event(Event::AnsweredWaiting), answered);
+        let initiators = self.take_inbox(me);
+        self.answer(me, loaded, &initiators);
+        self.cpu(me).counters.add(Row::Event(Event::AnsweredWaiting), initiators.len() as u64);
     }
 
     /// The flush that is executed for the one asked for, by the switches and the ceiling.
@@ -217,14 +273,14 @@ impl<P: Platform> Coherence<P> {
     }
 
     /// Posts a request and interrupts its targets, save those with an interrupt on its way. Returns the request's ticket.
-    fn send(&self, me: CpuId, request: &Request, targets: &CpuSet, cause: Cause) -> u64 {
+    pub(crate) fn send(&self, me: CpuId, errand: &Errand, targets: &CpuSet, cause: Cause) -> u64 {
         let cpu = self.cpu(me);
         let ticket = cpu.private.0.next_ticket();
         if targets.is_empty() {
             self.count(me, Row::Skipped(Reason::NoOtherCpu));
             return ticket;
         }
-        cpu.request.0.post(request, ticket);
+        cpu.request.0.post(errand, ticket);
         // Release: whoever takes the bit reads the request, and finds the changes of the tables when it walks them.
         // All words of an inbox are emptied by one handler, but each is enough to bring an interrupt.
         let interrupted: CpuSet =
@@ -239,7 +295,7 @@ impl<P: Platform> Coherence<P> {
     }
 
     /// Waits, with interrupts on, until every target has acknowledged.
-    fn wait(&self, me: CpuId, targets: &CpuSet, ticket: u64) {
+    pub(crate) fn wait(&self, me: CpuId, targets: &CpuSet, ticket: u64) {
         for target in targets {
             while !self.cpu(me).is_acknowledged(target, ticket) {
                 self.platform.relax();
@@ -247,22 +303,45 @@ impl<P: Platform> Coherence<P> {
         }
     }
 
-    /// Answers everything in this CPU's inbox; says how many requests that were.
-    fn answer(&self, me: CpuId, loaded: Option<&Space>) -> u64 {
+    /// Empties this CPU's inbox. Acquire: pairs with the release in `send`.
+    fn take_inbox(&self, me: CpuId) -> CpuSet {
+        self.cpu(me).inbox.0.take(Ordering::Acquire)
+    }
+
+    /// What those initiators ask for, by kind.
+    fn asked_by(&self, initiators: &CpuSet) -> Asked {
+        let barriers =
+            initiators.iter().filter(|initiator| !self.cpu(*initiator).request.0.is_flush()).count() as u64;
+        Asked { flushes: initiators.len() as u64 - barriers, barriers }
+    }
+
+    /// Answers initiators that have been taken out of this CPU's inbox.
+    fn answer(&self, me: CpuId, loaded: Option<&Space>, initiators: &CpuSet) {
         self.check_loaded(me, loaded);
-        // Acquire: pairs with the release in `send`.
-        let initiators = self.cpu(me).inbox.0.take(Ordering::Acquire);
-        for initiator in &initiators {
-            let (request, ticket) = self.cpu(initiator).request.0.read();
+        for initiator in initiators {
+            let (errand, ticket) = self.cpu(initiator).request.0.read();
             if self.has_fault(Fault::EarlyAcknowledgement) {
                 self.cpu(initiator).acknowledge(me, ticket);
             }
-            self.execute(me, loaded, &request, Executor::Target);
+            self.run(me, loaded, &errand);
             if !self.has_fault(Fault::EarlyAcknowledgement) {
                 self.cpu(initiator).acknowledge(me, ticket);
             }
         }
-        initiators.len() as u64
+    }
+
+    /// Target side: does what one initiator asks for. Interrupts are off.
+    fn run(&self, me: CpuId, loaded: Option<&Space>, errand: &Errand) {
+        if let Errand::Flush(request) = errand {
+            return self.execute(me, loaded, request, Executor::Target);
+        }
+        let private = &self.cpu(me).private.0;
+        let is_used = private.loaded().is_some() && !private.is_lazy();
+        self.pass_barrier(me, loaded.filter(|_| is_used));
+        if matches!(errand, Errand::Serialise) {
+            self.platform.serialise();
+        }
+        self.count(me, Row::Handled(Outcome::Barrier));
     }
 
     /// Does on this CPU what a request calls for, if `space` (or any) is loaded. Interrupts are off.
@@ -294,7 +373,7 @@ impl<P: Platform> Coherence<P> {
                 }));
             }
             (Outcome::LeftLazy, _) => self.let_go(me, space.expect("a borrowed space is known to its CPU")),
-            (Outcome::KernelRoot | Outcome::NotLoaded | Outcome::Covered, _) => {}
+            (Outcome::KernelRoot | Outcome::NotLoaded | Outcome::Covered | Outcome::Barrier, _) => {}
         }
         if caught_up != standing.caught_up {
             private.slots.catch_up(private.slot(), caught_up);

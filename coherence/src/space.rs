@@ -20,6 +20,8 @@
 use core::num::NonZeroU64;
 
 use crate::generation::{AtomicGeneration, Generation};
+use crate::registration::{Registration, Registrations};
+use crate::rounds::Rounds;
 use crate::sync::{AtomicU64, Ordering, constructor};
 use crate::{AtomicCpuSet, CpuSet};
 
@@ -47,6 +49,9 @@ pub struct Space {
     pub(crate) active: AtomicCpuSet,
     pub(crate) lazy: AtomicCpuSet,
     pub(crate) gathers: GathersInProgress,
+    pub(crate) registrations: Registrations,
+    pub(crate) barriers: Rounds,
+    pub(crate) core_barriers: Rounds,
 }
 
 impl Space {
@@ -59,6 +64,9 @@ impl Space {
                 active: AtomicCpuSet::new(),
                 lazy: AtomicCpuSet::new(),
                 gathers: GathersInProgress::new(),
+                registrations: Registrations::new(),
+                barriers: Rounds::new(),
+                core_barriers: Rounds::new(),
             }
         }
     }
@@ -76,6 +84,16 @@ impl Space {
     /// The generation reached so far.
     pub fn generation(&self) -> Generation {
         self.generation.load()
+    }
+
+    /// Whether [`register`](crate::Coherence::register) has returned for this, here or for the space that this one inherits from.
+    pub fn is_registered(&self, registration: Registration) -> bool {
+        self.registrations.is_ready(registration)
+    }
+
+    /// Takes over what `parent` is registered for: fork. To be called before any CPU activates this space.
+    pub fn inherit_registrations(&self, parent: &Space) {
+        self.registrations.inherit(&parent.registrations);
     }
 
     /// The CPUs that are told of every change. Out of date as soon as it is read; for reports and tests.

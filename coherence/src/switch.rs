@@ -33,12 +33,15 @@
 //! joins as above. It leaves `lazy` last: an initiator that frees tables reads `active` and then `lazy`, and must find the CPU
 //! in one of them or else find its flush done.
 //!
+//! **Barriers** (`barrier.rs`) rely on the same two moments: a CPU leaves `active` with a release, after what its threads did in user
+//! mode, and fences after it has joined, before what they do next.
+//!
 //! **Threads of one space** follow each other with nothing to do: nothing was withheld from this CPU.
 
 use crate::fault::Fault;
 use crate::sync::{Ordering, fence};
 use crate::tags::SlotIndex;
-use crate::{Coherence, CpuId, Executed, Generation, Platform, Row, Space, Switched};
+use crate::{Coherence, CpuId, Executed, Generation, Platform, Registration, Row, Space, Switched};
 
 impl<P: Platform> Coherence<P> {
     /// Makes this CPU use `entering`: loads it, or comes back to it from borrowing it, or does nothing.
@@ -89,7 +92,8 @@ impl<P: Platform> Coherence<P> {
         loaded.lazy.insert(me, Ordering::Relaxed);
         // Release: pairs with the acquire of `active` in `Coherence::targets`. Whoever misses this CPU there finds it in
         // `lazy`. (It need not be a full fence: this CPU reads nothing that an initiator writes.)
-        loaded.active.remove(me, Ordering::Release);
+        loaded.active.remove(me, self.leaving_active());
+        self.follow_registration(me, None);
     }
 
     /// Loads the kernel root on this CPU, which then has no part in the space any more.
@@ -117,6 +121,7 @@ impl<P: Platform> Coherence<P> {
         self.platform.load_kernel_root();
         private.set_kernel_root();
         self.leave_sets(me, loaded, was_lazy);
+        self.follow_registration(me, None);
         self.count(me, Row::Switched(Switched::Left));
     }
 
@@ -139,6 +144,7 @@ impl<P: Platform> Coherence<P> {
         if let Some(left) = left {
             self.leave_sets(me, left, was_lazy);
         }
+        self.honour_registrations(me, entering);
         self.count(me, Row::Switched(Switched::Entered));
         if !keep {
             self.count(me, Row::Executed(Executed::SwitchFull));
@@ -167,6 +173,20 @@ impl<P: Platform> Coherence<P> {
         // Release: pairs with the acquire of `lazy` in `Coherence::targets`. Whoever misses this CPU there, and missed it in
         // `active` before, finds the flush above done.
         entering.lazy.remove(me, Ordering::Release);
+        self.honour_registrations(me, entering);
+    }
+
+    /// Does what the space that this CPU has joined is registered for. The fence of `join` came before.
+    fn honour_registrations(&self, me: CpuId, entering: &Space) {
+        self.follow_registration(me, Some(entering));
+        if entering.registrations.is_announced(Registration::Cores) {
+            self.platform.serialise();
+        }
+    }
+
+    /// Release, in `remove`: who misses this CPU in `active` (with acquire) sees what its threads did in user mode.
+    fn leaving_active(&self) -> Ordering {
+        if self.has_fault(Fault::RelaxedLeavingActive) { Ordering::Relaxed } else { Ordering::Release }
     }
 
     /// Joins `active` and reads the generation, in this order for every CPU to see.
@@ -190,8 +210,11 @@ impl<P: Platform> Coherence<P> {
 
     /// Leaves the set that the CPU is in. Release: another root was loaded before.
     fn leave_sets(&self, me: CpuId, space: &Space, was_lazy: bool) {
-        let set = if was_lazy && self.switches().lazy { &space.lazy } else { &space.active };
-        set.remove(me, Ordering::Release);
+        if was_lazy && self.switches().lazy {
+            space.lazy.remove(me, Ordering::Release);
+        } else {
+            space.active.remove(me, self.leaving_active());
+        }
     }
 
     fn switching_cpu(&self) -> CpuId {

@@ -226,6 +226,10 @@ fn in_words(reason: Reason, times: u64) -> Option<String> {
         Reason::InterruptPending => {
             format!("an interrupt already on its way served {}", count(times, "further request"))
         }
+        Reason::InKernel => format!("a CPU in a system call was spared a memory barrier {}", often(times)),
+        Reason::SharedRound => {
+            format!("another thread's barrier served {}", count(times, "further call"))
+        }
         Reason::NothingToFlush
         | Reason::SoftwareBitsOnly
         | Reason::AccessedOrDirtyOnly

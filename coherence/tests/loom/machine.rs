@@ -5,19 +5,22 @@
 //!   `speculates` it also walks on its own, right before each instruction that would end the possibility.
 //! * An interrupt is taken at a CPU's next [`window`](World::window) or waiting loop. When a CPU's script is over it sits in
 //!   its idle loop, with nothing to do but take interrupts; the waiting initiator's thread then plays that part.
+//! * User code also has two variables, `x` and `y`, accessed `Relaxed`: of barriers it knows none but those it asks for. A scenario
+//!   decides whether crossings between user mode and kernel are counted.
 //! * What no CPU may do is asserted where it would do it: use a frame, or walk a table, that has been freed.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use coherence::{Coherence, CpuId, CpuSet, Fault, Mode, Platform, Space, Switches, Tag};
+use coherence::{Coherence, CpuId, CpuSet, Crossings, Fault, Mode, Platform, Space, Switches, Tag};
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 pub(crate) const PAGE: u64 = 4096;
 
 /// The words by which a test knows that the oracle spoke, and not some other panic.
 pub(crate) const STALE: &str = "stale translation";
+pub(crate) const UNORDERED: &str = "unordered accesses";
 
 /// The page table of one space: an upper entry that points to one table of two entries. Frame 0 means "not present".
 pub(crate) struct Tables {
@@ -44,6 +47,7 @@ struct Caches {
 struct SimulatedCpu {
     pending: AtomicBool,
     idle: AtomicBool,
+    crossings: Crossings,
     caches: Mutex<Caches>,
     loaded: Mutex<Option<Arc<Space>>>,
 }
@@ -52,6 +56,7 @@ pub(crate) struct Hardware {
     cpus: Vec<SimulatedCpu>,
     tags: usize,
     speculates: bool,
+    counts_crossings: bool,
     /// By root: two spaces, the first of which maps its pages to frames 1 and 2.
     pub(crate) tables: [Tables; 2],
     freed_frames: [AtomicBool; 3],
@@ -62,6 +67,8 @@ pub(crate) struct Hardware {
 pub(crate) struct World {
     pub(crate) coherence: Coherence<Hardware>,
     pub(crate) spaces: [Arc<Space>; 2],
+    pub(crate) x: AtomicU64,
+    pub(crate) y: AtomicU64,
 }
 
 // loom runs all its threads on one thread of the host, so only its own thread-locals tell them apart.
@@ -79,6 +86,7 @@ pub(crate) struct Setting {
     pub(crate) cpus: usize,
     pub(crate) tags: usize,
     pub(crate) speculates: bool,
+    pub(crate) counts_crossings: bool,
     pub(crate) fault: Option<Fault>,
 }
 
@@ -87,6 +95,7 @@ impl World {
         let cpu = || SimulatedCpu {
             pending: AtomicBool::new(false),
             idle: AtomicBool::new(false),
+            crossings: Crossings::new(),
             caches: Mutex::default(),
             loaded: Mutex::default(),
         };
@@ -99,13 +108,14 @@ impl World {
             cpus: (0..setting.cpus).map(|_| cpu()).collect(),
             tags: setting.tags,
             speculates: setting.speculates,
+            counts_crossings: setting.counts_crossings,
             tables: [tables([1, 2]), tables([0, 0])],
             freed_frames: [(); 3].map(|()| AtomicBool::new(false)),
             idle_loop: loom::sync::Mutex::new(()),
         };
         let coherence = Coherence::new(hardware, Switches::ALL).with_fault(setting.fault);
         let spaces = [0, 1].map(|root| Arc::new(coherence.new_space(root)));
-        Arc::new(World { coherence, spaces })
+        Arc::new(World { coherence, spaces, x: AtomicU64::new(0), y: AtomicU64::new(0) })
     }
 
     pub(crate) fn hardware(&self) -> &Hardware {
@@ -148,6 +158,16 @@ impl World {
         *self.me().loaded.lock().unwrap() = Some(self.spaces[space].clone());
     }
 
+    /// The way back to user mode.
+    pub(crate) fn enter_user(&self) {
+        self.hardware().without_interrupts(|| self.coherence.enter_user());
+    }
+
+    /// A system call begins.
+    pub(crate) fn leave_user(&self) {
+        self.hardware().without_interrupts(|| self.coherence.leave_user());
+    }
+
     pub(crate) fn go_lazy(&self) {
         let loaded = self.me().loaded.lock().unwrap().clone().expect("something is loaded");
         self.hardware().without_interrupts(|| self.coherence.go_lazy(&loaded));
@@ -178,9 +198,9 @@ impl World {
         self.window();
     }
 
-    /// A moment at which an interrupt may come.
-    pub(crate) fn window(&self) {
-        self.take_interrupt(current().1, Mode::User);
+    /// A moment at which an interrupt may come; says whether one came.
+    pub(crate) fn window(&self) -> bool {
+        self.take_interrupt(current().1, Mode::User)
     }
 
     /// The frame gets a new owner.
@@ -188,12 +208,15 @@ impl World {
         self.hardware().freed_frames[frame].store(true, Relaxed);
     }
 
-    fn take_interrupt(&self, cpu: usize, mode: Mode) {
+    /// Says whether there was one.
+    fn take_interrupt(&self, cpu: usize, mode: Mode) -> bool {
         let cpu = &self.hardware().cpus[cpu];
-        if cpu.pending.swap(false, AcqRel) {
+        let pending = cpu.pending.swap(false, AcqRel);
+        if pending {
             let loaded = cpu.loaded.lock().unwrap().clone();
             self.hardware().without_interrupts(|| self.coherence.handle_requests(loaded.as_deref(), mode));
         }
+        pending
     }
 }
 
@@ -300,6 +323,10 @@ unsafe impl Platform for Hardware {
         if let (1, Some((_, tag))) = (self.tags, root) {
             self.drop_all(tag);
         }
+    }
+
+    fn crossings(&self, cpu: CpuId) -> Option<&Crossings> {
+        self.counts_crossings.then(|| &self.cpus[cpu.index()].crossings)
     }
 
     fn relax(&self) {

@@ -8,10 +8,18 @@ use coherence::{Cause, Fault, Flush, Translation};
 use loom::sync::atomic::Ordering::Relaxed;
 
 use crate::Scenario;
+use crate::barriers::*;
 use crate::machine::{PAGE, STALE, World};
 
-const TWO_CPUS: Scenario =
-    Scenario { cpus: 2, tags: 1, speculates: false, preemptions: None, script: |_| {}, catches: &[] };
+pub(crate) const TWO_CPUS: Scenario = Scenario {
+    cpus: 2,
+    tags: 1,
+    speculates: false,
+    counts_crossings: false,
+    preemptions: None,
+    script: |_| {},
+    catches: &[],
+};
 
 /// Takes a page away, flushes, and gives its frame to a new owner.
 fn unmap(world: &World, page: usize) {
@@ -290,4 +298,18 @@ tests! {
     two_initiators: TWO_INITIATORS,
     two_initiators_and_one_coming_back: TWO_INITIATORS_AND_ONE_COMING_BACK,
     nested_gathers: NESTED_GATHERS,
+    barrier_beside_user_code: BESIDE_USER_CODE,
+    barrier_beside_a_crossing: BESIDE_A_CROSSING,
+    barrier_beside_a_system_call: BESIDE_A_SYSTEM_CALL,
+    barrier_and_a_third_thread: A_THIRD_THREAD,
+    barrier_beside_switching_out: SWITCHING_OUT,
+    barrier_beside_coming_back: A_THREAD_COMING_BACK,
+    barrier_beside_switching_in: SWITCHING_IN,
+    barrier_beside_an_exit: EXITING,
+    barrier_for_all_beside_switching_in: SWITCHING_IN_REGISTERED,
+    barrier_for_all_beside_switching_out: SWITCHING_OUT_REGISTERED,
+    barrier_for_all_after_registering: REGISTERING,
+    barrier_shared_by_two_callers: TWO_CALLERS,
+    grace_period_beside_a_crossing: GRACE_PERIOD,
+    grace_period_beside_a_system_call: GRACE_PERIOD_AND_SYSTEM_CALL,
 }

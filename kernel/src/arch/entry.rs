@@ -11,6 +11,11 @@
 //! - *Own-stack exceptions* (NMI, double fault, machine check): they may strike between entry and SWAPGS, so the
 //!   selector does not tell whose GS is loaded. The CPU's own pointer lies at the top of its interrupt stack; the entry
 //!   loads it and puts back what it found.
+//!
+//! Every crossing between user mode and kernel advances the CPU's count (`coherence::Crossings`), by which others know that
+//! they need not interrupt it: on the way in by a plain increment, which no CPU of this architecture lets pass what user mode
+//! did before (for interrupts and exceptions `interrupt::on_interrupt` makes it), and on the way out by a locked one, which is the
+//! full fence that `Coherence::enter_user` asks for. (SYSRET is no fence.) Interrupts are off at both.
 #![allow(unsafe_code)]
 
 use core::arch::global_asm;
@@ -65,6 +70,7 @@ global_asm!(
     .globl system_call_entry
 system_call_entry:
     swapgs
+    inc qword ptr gs:[{crossings}]
     mov gs:[{user_stack}], rsp
     mov rsp, gs:[{stack_top}]
     push {user_data}
@@ -92,6 +98,7 @@ system_call_entry:
     jnz user_return
     shr rcx, 47
     jnz user_return
+    lock inc qword ptr gs:[{crossings}]
     restore_registers
     mov rsp, [rsp + 40]
     swapgs
@@ -102,6 +109,7 @@ system_call_entry:
 user_return:                           # interrupts off, rsp at the frame
     mov rdi, rsp
     call {before_user}
+    lock inc qword ptr gs:[{crossings}]
     restore_registers
     add rsp, 16
     swapgs
@@ -156,6 +164,7 @@ own_stack_entry:
     stack_top = const offset_of!(Cpu, stack_top),
     current = const offset_of!(Cpu, current),
     work = const offset_of!(Task, work),
+    crossings = const offset_of!(Cpu, crossings),
     rip = const offset_of!(TrapFrame, rip),
     rcx = const offset_of!(TrapFrame, rcx),
     rflags = const offset_of!(TrapFrame, rflags),

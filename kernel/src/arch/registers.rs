@@ -108,6 +108,12 @@ pub(crate) fn root() -> u64 {
     value
 }
 
+/// Makes this CPU fetch instructions anew: writes CR2, with what it holds, as that serialises and does nothing else. Interrupts are off.
+pub(crate) fn serialise() {
+    // SAFETY: CR2 keeps its value; nothing can fault in between.
+    unsafe { asm!("mov {0}, cr2", "mov cr2, {0}", out(reg) _, options(nostack, preserves_flags)) }
+}
+
 /// Loads CR3.
 ///
 /// # Safety

@@ -14,6 +14,8 @@ use core::mem::offset_of;
 use core::ptr::null;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use coherence::Crossings;
+
 use crate::arch::descriptor::{self, Descriptors};
 use crate::arch::registers::{self, msr};
 use crate::arch::{apic, entry, floating_point};
@@ -37,6 +39,8 @@ pub(crate) struct Cpu {
     pub(crate) stack_top: Cell<u64>,
     /// The running task; owned by the scheduler, which holds a reference for it.
     pub(crate) current: Cell<*const Task>,
+    /// Advanced by the entry code on the way from and to user mode.
+    pub(crate) crossings: Crossings,
     index: Cell<u32>,
     /// Depth of interrupt handlers on this CPU, to know what code may do.
     pub(crate) handlers: Cell<u32>,
@@ -59,6 +63,7 @@ impl Cpu {
             user_stack: Cell::new(0),
             stack_top: Cell::new(0),
             current: Cell::new(null()),
+            crossings: Crossings::new(),
             index: Cell::new(0),
             handlers: Cell::new(0),
             apic_identifier: AtomicU32::new(0),
@@ -116,6 +121,11 @@ pub(crate) fn online() -> CpuSet {
 /// Number of CPUs that run tasks.
 pub(crate) fn count() -> usize {
     online().len()
+}
+
+/// How often a CPU has crossed between kernel and user mode.
+pub(crate) fn crossings(cpu: usize) -> &'static Crossings {
+    &CPUS[cpu].crossings
 }
 
 /// Interrupt controller identifier of a CPU.

@@ -10,7 +10,7 @@ pub(crate) enum Kind {
     Serial,
     Timer,
     Reschedule,
-    /// Function calls other than flushes; this kernel has none, and shows the row because programs look for it.
+    /// Whatever one CPU has another do: flushes, which `Shootdown` counts by themselves, and memory barriers.
     Call,
     Shootdown,
     Spurious,

@@ -23,7 +23,7 @@ use counters::Kind;
 pub(crate) const SERIAL: u8 = 0x24;
 /// The local timer.
 pub(crate) const TIMER: u8 = 0xec;
-/// "Flush translations": answered by `coherence`.
+/// "Flush translations", or "pass a memory barrier": answered by `coherence`.
 pub(crate) const SHOOTDOWN: u8 = 0xfb;
 /// "Look at your work flags": the way back to user mode or the idle loop does the rest.
 pub(crate) const RESCHEDULE: u8 = 0xfd;
@@ -36,12 +36,19 @@ pub(crate) extern "C" fn on_system_call(frame: &mut TrapFrame) {
 }
 
 /// An interrupt or exception, with interrupts off.
+///
+/// The crossing from user mode is counted before an exception is handled, as that may sleep, but *after* an interrupt is: its handler
+/// does nothing for the program, goes straight back, and finds a request that comes meanwhile right behind itself. So whether a
+/// thread in user mode counts as such does not depend on where its CPU's ticks fall.
 pub(crate) extern "C" fn on_interrupt(frame: &mut TrapFrame) {
     if frame.is_from_user() && cpu::features::smap() {
         crate::arch::entry::forbid_user_access();
     }
     let vector = frame.vector as u8;
     if vector < 32 {
+        if frame.is_from_user() {
+            shootdown::COHERENCE.leave_user();
+        }
         exception::handle(frame);
         return;
     }
@@ -64,6 +71,9 @@ pub(crate) extern "C" fn on_interrupt(frame: &mut TrapFrame) {
         apic::end_of_interrupt();
     }
     this.handlers.set(this.handlers.get() - 1);
+    if frame.is_from_user() {
+        shootdown::COHERENCE.leave_user();
+    }
 }
 
 /// An exception on a stack of its own: NMI, double fault, machine check.

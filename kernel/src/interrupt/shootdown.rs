@@ -1,9 +1,10 @@
-//! The machine as `coherence` sees it: this CPU's translations, and the interrupt that asks others to drop theirs.
+//! The machine as `coherence` sees it: this CPU's translations, and the interrupt that asks others to drop theirs or to pass a memory
+//! barrier.
 #![allow(unsafe_code)]
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use coherence::{Coherence, CpuId, CpuSet, Mode, Platform, Space, Switches, Tag};
+use coherence::{Asked, Coherence, CpuId, CpuSet, Crossings, Mode, Platform, Space, Switches, Tag};
 
 use super::counters::{self, Kind};
 use crate::arch::registers::{self, disable_interrupts, enable_interrupts, interrupts_enabled, time_stamp};
@@ -38,7 +39,8 @@ static WAITING: PerCpu<Waiting> = PerCpu::new(
 
 // SAFETY: the promises of `Platform`: roots change only through `task::loaded`, which calls `coherence` with interrupts off
 // and keeps the loaded space alive; the kernel never uses a translation of the user half; the interrupt's handler below
-// answers; locks that are waited for with interrupts off call `answer` (sync::relax); entries are stored by `memory` before it flushes.
+// answers; locks that are waited for with interrupts off call `answer` (sync::relax); entries are stored by `memory` before it flushes;
+// the entry code counts crossings.
 unsafe impl Platform for Machine {
     fn current_cpu(&self) -> CpuId {
         CpuId::new(cpu::index()).expect("a CPU's index is below the capacity")
@@ -86,6 +88,22 @@ unsafe impl Platform for Machine {
         unsafe { registers::set_root(crate::boot::map::kernel_root()) }
     }
 
+    fn crossings(&self, cpu: CpuId) -> Option<&Crossings> {
+        Some(cpu::crossings(cpu.index()))
+    }
+
+    fn note_interrupt(&self, asked: Asked) {
+        counters::count(Kind::Call);
+        // An interrupt that came too late was one for a flush far more often than not.
+        if asked.flushes > 0 || asked.barriers == 0 {
+            counters::count(Kind::Shootdown);
+        }
+    }
+
+    fn serialise(&self) {
+        registers::serialise();
+    }
+
     fn relax(&self) {
         core::hint::spin_loop();
         detect_lockup();
@@ -109,7 +127,6 @@ fn detect_lockup() {
 
 /// The shootdown interrupt.
 pub(super) fn on_interrupt(frame: &TrapFrame) {
-    counters::count(Kind::Shootdown);
     let mode = if frame.is_from_user() {
         Mode::User
     } else if task::is_idle(cpu::index()) {

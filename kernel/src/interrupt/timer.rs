@@ -25,6 +25,9 @@ const SEEDED: core::ops::Range<u64> = 500..50_000;
 const TURN: u64 = 100_000;
 /// The same by the host's clock, where an interrupt costs about a hundredth of this.
 const HOST_TURN: u64 = 1_000_000;
+/// After how long a CPU that runs a program looks into the kernel in any case, where there are others who may wait for that
+/// (`syscall::barrier`).
+const HEARTBEAT: u64 = 10_000_000;
 
 struct State {
     /// When the running timer will interrupt.
@@ -72,18 +75,29 @@ pub(crate) fn set_seed(seed: u64) {
     }
 }
 
-/// In a deterministic run: sets the timer for the next disturbance or the end of the CPU's turn, unless the CPU is idle.
+/// How long a CPU may run a program without a look into the kernel.
+fn turn() -> Option<u64> {
+    if command_line().deterministic {
+        Some(TURN)
+    } else if command_line().turns {
+        Some(HOST_TURN)
+    } else {
+        (cpu::count() > 1).then_some(HEARTBEAT)
+    }
+}
+
+/// Sets the timer for the next disturbance or the end of the CPU's turn, unless the CPU is idle.
 /// Interrupts are off.
 pub(crate) fn disturb() {
     let random = &STATES.here().random;
     let mut value = random.load(Ordering::Relaxed);
-    let turn = if command_line().deterministic { TURN } else { HOST_TURN };
-    let wanted = value != 0 || command_line().deterministic || command_line().turns;
-    if !wanted || task::is_idle(cpu::index()) {
+    if task::is_idle(cpu::index()) {
         return;
     }
     if value == 0 {
-        no_later_than(time::now() + turn);
+        if let Some(turn) = turn() {
+            no_later_than(time::now() + turn);
+        }
         return;
     }
     value ^= value << 13;

@@ -52,6 +52,7 @@ impl UserSpace {
     /// Out of memory.
     pub(crate) fn fork(&self) -> Result<Arc<UserSpace>, memory::Error> {
         let space = self.space.fork()?;
+        space.space().inherit_registrations(self.space.space());
         Ok(UserSpace::new(space, self.program()))
     }
 }

@@ -9,6 +9,7 @@
 //! delivery to decide.
 
 mod attributes;
+mod barrier;
 mod descriptor;
 mod directory;
 mod epoll;

@@ -4,7 +4,7 @@
 //! work can last long is `measured`, so that the program's system time is right (`task::processor_time`).
 
 use super::{
-    Arguments, Errno, attributes, descriptor, directory, epoll, file, futex, identity, limit, memory, pipe,
+    Arguments, Errno, attributes, barrier, descriptor, directory, epoll, file, futex, identity, limit, memory, pipe,
     poll, process, schedule, signal, status, system, time, timer, transfer, unknown,
 };
 use crate::arch::TrapFrame;
@@ -131,6 +131,8 @@ pub(super) fn call(frame: &mut TrapFrame, number: u64, arguments: &Arguments) ->
         nr::__NR_munlock => measured_if_long(arguments[1], || memory::munlock(arguments)),
         nr::__NR_mlockall => measured(|| memory::mlockall(arguments)),
         nr::__NR_munlockall => measured(|| memory::munlockall(arguments)),
+        // ordering memory accesses
+        nr::__NR_membarrier => barrier::membarrier(arguments),
         // opening files
         nr::__NR_open => file::open(arguments),
         nr::__NR_openat => file::openat(arguments),

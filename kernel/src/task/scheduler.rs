@@ -8,7 +8,8 @@
 //! makes it RUNNABLE again, and it stays. Whoever changes it from PARKED to RUNNABLE owns it, waits for the lock once, so that its
 //! registers are saved, and queues it.
 //!
-//! **Ticks.** A timer tick comes only while another task waits for the CPU; otherwise the CPU runs undisturbed or halts.
+//! **Ticks.** A timer tick comes only while another task waits for the CPU; otherwise the CPU runs undisturbed, save for a rare
+//! heartbeat (`interrupt::timer`), or halts.
 #![allow(unsafe_code)]
 
 use alloc::sync::Arc;
