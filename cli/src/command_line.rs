@@ -38,6 +38,8 @@ pub(crate) enum Verb {
     Report(Report),
     /// Run a program on Ceasefire and on Linux in turn, and show side by side what coherence cost it
     Compare(Box<Compare>),
+    /// Explore the schedules of coherence and memory on a simulated machine, and find the bugs that kernels once had
+    Check(Check),
     /// Run the project's tests: on the host, of the models, and inside the guest
     Test(Test),
     /// Say what this machine has, what it lacks and how to get it
@@ -131,6 +133,28 @@ pub(crate) struct OnLinux {
     pub(crate) trace: bool,
     #[command(flatten)]
     pub(crate) run: Run,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Only what ends within a few minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// More deviations in each schedule, and more schedules at random
+    #[arg(long, conflicts_with = "quick")]
+    pub(crate) deep: bool,
+    /// The seed of the schedules that are chosen at random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Show one schedule step by step, with the translation caches beside it: NAME:SCHEDULE, as a finding names it
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["quick", "deep", "json", "names"])]
+    pub(crate) replay: Option<String>,
+    /// Write the result to this file as JSON; it replaces an older one only when complete
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Only scenarios and past bugs with one of these in their names
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) names: Vec<String>,
 }
 
 #[derive(Debug, Args)]

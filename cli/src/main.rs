@@ -6,6 +6,7 @@
 
 mod bench;
 mod capture;
+mod check;
 mod command_line;
 mod compare;
 mod diagnosis;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Verb::Run(options) => run::run(options),
         Verb::Linux(options) => linux::run(options),
         Verb::Compare(options) => compare::run(options),
+        Verb::Check(options) => check::run(options),
         Verb::Test(options) => test::run(options),
         Verb::Report(options) => report::run(options),
         Verb::Doctor => doctor::run(),

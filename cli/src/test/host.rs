@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use super::tally::{Tally, Verdict};
-use crate::project;
+use crate::{check, project};
 
 /// One program to run.
 pub(super) struct Step {
@@ -26,7 +26,7 @@ enum Kind {
 }
 
 /// All steps, the quickest to fail first.
-pub(super) const STEPS: [Step; 8] = [
+pub(super) const STEPS: [Step; 10] = [
     Step { name: "format", command: format, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "kernel build", command: kernel_build, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "unit tests", command: unit_tests, kind: Kind::Harness, needs: None, slow: false },
@@ -39,6 +39,8 @@ pub(super) const STEPS: [Step; 8] = [
     },
     Step { name: "lints", command: lints, kind: Kind::Whole, needs: None, slow: true },
     Step { name: "kernel lints", command: kernel_lints, kind: Kind::Whole, needs: None, slow: true },
+    Step { name: "checkers' lints", command: checkers_lints, kind: Kind::Whole, needs: None, slow: true },
+    Step { name: "explored schedules", command: schedules, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "loom models", command: loom, kind: Kind::Harness, needs: None, slow: true },
     Step { name: "shuttle models", command: shuttle, kind: Kind::Harness, needs: None, slow: true },
 ];
@@ -81,6 +83,18 @@ fn kernel_lints() -> Command {
     command
 }
 
+fn checkers_lints() -> Command {
+    let packages = ["--package=machine", "--package=explorer", "--package=memory", "--package=coherence"];
+    let mut command = cargo(&["clippy", "--locked", "--quiet", "--lib", "--bins"]);
+    command.args(packages).args(["--", "-Dwarnings"]);
+    check::for_checkers(&mut command);
+    command
+}
+
+fn schedules() -> Command {
+    check::program(&["--quick".to_owned()])
+}
+
 fn loom() -> Command {
     model("loom")
 }
@@ -102,6 +116,15 @@ fn model(checker: &str) -> Command {
     command.env("RUSTFLAGS", format!("--cfg {checker}"));
     command.env("CARGO_TARGET_DIR", project::target_folder().join(checker));
     command
+}
+
+/// Runs the models under a checker: how many passed, how many failed, and all that was printed.
+pub(crate) fn models(checker: &str) -> std::io::Result<(usize, usize, String)> {
+    let output = model(checker).stdin(Stdio::null()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (passed, failed) = harness_counts(&text);
+    let broken = usize::from(!output.status.success());
+    Ok((passed, failed.max(broken), format!("{text}{}", String::from_utf8_lossy(&output.stderr))))
 }
 
 /// Runs a step and counts what it says.
