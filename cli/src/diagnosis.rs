@@ -13,14 +13,20 @@ const LINUX_LINES: usize = 20;
 /// Frames of a backtrace that are followed.
 const FRAMES: usize = 24;
 /// The lowest address of the kernel's half.
-const KERNEL_HALF: u64 = 0xffff_8000_0000_0000;
+pub(crate) const KERNEL_HALF: u64 = 0xffff_8000_0000_0000;
 
-/// The registers of every CPU, and for those in the kernel a backtrace by frame pointers.
+/// Stops every CPU and says where it stands.
 pub(crate) fn examine(monitor: &mut Monitor, cpus: u32, names: Names) -> String {
-    let mut text = String::new();
     if monitor.stop().is_err() {
         return "the emulator does not answer".into();
     }
+    examine_as_they_stand(monitor, cpus, names)
+}
+
+/// The registers of every CPU, and for those in the kernel a backtrace by frame pointers. Of a CPU that is held inside a block of
+/// instructions, registers may be those from the block's beginning.
+pub(crate) fn examine_as_they_stand(monitor: &mut Monitor, cpus: u32, names: Names) -> String {
+    let mut text = String::new();
     for cpu in 0..cpus as usize {
         let Some(registers) = monitor.ask("info registers", cpu) else {
             let _ = writeln!(text, "CPU {cpu}: the emulator does not answer");
@@ -28,7 +34,7 @@ pub(crate) fn examine(monitor: &mut Monitor, cpus: u32, names: Names) -> String 
         };
         let instruction = register(&registers, "RIP").unwrap_or(0);
         let halted = registers.contains("HLT=1");
-        let place = name(instruction, names).map(|name| format!(" ({name})")).unwrap_or_default();
+        let place = names.place(instruction);
         let doing = if halted { "halted" } else { "running" };
         let _ = writeln!(text, "CPU {cpu}, {doing} at {instruction:#018x}{place}");
         if !halted {
@@ -56,17 +62,13 @@ fn backtrace(monitor: &mut Monitor, cpu: usize, mut frame: u64, names: Names, te
         if return_address < KERNEL_HALF {
             return;
         }
-        let place = name(return_address, names).map(|name| format!(" ({name})")).unwrap_or_default();
+        let place = names.place(return_address);
         let _ = writeln!(text, "    called from {return_address:#018x}{place}");
         if next <= frame {
             return;
         }
         frame = next;
     }
-}
-
-fn name(address: u64, names: Names) -> Option<String> {
-    if address >= KERNEL_HALF { names.kernel.name(address) } else { names.program.name(address) }
 }
 
 /// The value of `NAME=hexadecimal` in QEMU's register dump.

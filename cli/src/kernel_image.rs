@@ -30,14 +30,9 @@ impl KernelImage {
     /// A host failure with the compiler's messages when it does not build.
     pub(crate) fn build() -> Result<Self, Failure> {
         let mut cargo = project::cargo_for_kernel("build");
-        cargo.args(["--release", "--message-format=json-render-diagnostics"]);
-        let built = patiently(cargo).map_err(|error| Failure::host("start cargo", error))?;
-        if !built.status.success() {
-            let messages = String::from_utf8_lossy(&built.stderr);
-            return Err(Failure::host("build the kernel", format!("cargo says:\n{}", messages.trim_end())));
-        }
-        let path = executable(&built.stdout)
-            .ok_or_else(|| Failure::host("find the built kernel", "cargo did not say where it is"))?;
+        cargo.arg("--release");
+        let path =
+            build(cargo, "the kernel", |message| message.get("executable")?.as_str().map(PathBuf::from))?;
         Self::open(&path)
     }
 
@@ -60,8 +55,30 @@ impl KernelImage {
     }
 }
 
+/// Has cargo build something, and finds its file by looking with `find` at what cargo says about it, the last first.
+///
+/// # Errors
+/// A host failure with the compiler's messages when it does not build.
+pub(crate) fn build(
+    mut cargo: Command,
+    what: &str,
+    find: impl Fn(&serde_json::Value) -> Option<PathBuf>,
+) -> Result<PathBuf, Failure> {
+    cargo.arg("--message-format=json-render-diagnostics");
+    let built = patiently(cargo, what).map_err(|error| Failure::host("start cargo", error))?;
+    if !built.status.success() {
+        let messages = String::from_utf8_lossy(&built.stderr);
+        let messages = format!("cargo says:\n{}", messages.trim_end());
+        return Err(Failure::host(format!("build {what}"), messages));
+    }
+    let mut messages = built.stdout.split(|byte| *byte == b'\n').rev();
+    messages.find_map(|line| find(&serde_json::from_slice(line).ok()?)).ok_or_else(|| {
+        Failure::host(format!("find {what}, which was built"), "cargo did not say where it is")
+    })
+}
+
 /// The output of a command, with a word to the user when it takes its time.
-fn patiently(mut command: Command) -> std::io::Result<Output> {
+fn patiently(mut command: Command, what: &str) -> std::io::Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn()?;
     let (sender, receiver) = channel();
@@ -69,16 +86,8 @@ fn patiently(mut command: Command) -> std::io::Result<Output> {
     if let Ok(output) = receiver.recv_timeout(PATIENCE) {
         return output;
     }
-    eprintln!("ceasefire: building the kernel");
+    eprintln!("ceasefire: building {what}");
     receiver.recv().map_err(std::io::Error::other)?
-}
-
-/// The path in cargo's message about the kernel's binary.
-fn executable(messages: &[u8]) -> Option<PathBuf> {
-    messages.split(|byte| *byte == b'\n').rev().find_map(|line| {
-        let message: serde_json::Value = serde_json::from_slice(line).ok()?;
-        message.get("executable")?.as_str().map(PathBuf::from)
-    })
 }
 
 /// Names of functions by address.
@@ -111,6 +120,11 @@ impl Symbols {
             .collect();
         functions.sort_by_key(|function| function.start);
         Symbols { functions }
+    }
+
+    /// Where a symbol begins.
+    pub(crate) fn address(&self, name: &str) -> Option<u64> {
+        self.functions.iter().find(|function| function.name == name).map(|function| function.start)
     }
 
     /// `name+0xoffset` of the function around `address`.

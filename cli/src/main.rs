@@ -28,6 +28,7 @@ mod qemu;
 mod report;
 mod result;
 mod run;
+mod sanitizer;
 mod session;
 mod side;
 mod size;

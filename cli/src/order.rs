@@ -15,6 +15,7 @@ use crate::initramfs::Initramfs;
 use crate::kernel_image::{KernelImage, Symbols};
 use crate::program::{Companion, Program};
 use crate::qemu::{Board, Disk, Guest, Mode};
+use crate::sanitizer::Sanitizer;
 use crate::session::{self, Names, Outcome, Streams};
 use crate::size::Memory;
 
@@ -49,6 +50,8 @@ pub(crate) struct Order {
     pub(crate) trace: bool,
     /// Set by `linux::prepare_for_linux` when the kernel is Linux: which of its modules are packed, in loading order.
     pub(crate) linux: Option<Vec<PathBuf>>,
+    /// Whether the sanitizer watches the run.
+    pub(crate) sanitize: bool,
 }
 
 /// A guest that is ready to start: program checked, everything packed.
@@ -79,6 +82,7 @@ impl Order {
         self.pack_orders_for_linux(&mut archive).map_err(Failure::Usage)?;
         program.check(&archive)?;
         let kernel = kernel()?;
+        let sanitizer = self.sanitize.then(|| Sanitizer::of(&kernel.symbols)).transpose()?;
         let folder = tempfile::Builder::new()
             .prefix("ceasefire-")
             .tempdir()
@@ -95,6 +99,7 @@ impl Order {
             kernel_arguments: self.kernel_arguments(),
             disk: self.disk.clone(),
             linux: self.linux.is_some(),
+            sanitizer,
         };
         let symbols = Symbols::of(&program.content);
         Ok(Prepared { order: self, guest, kernel, program: symbols, _folder: folder })
@@ -199,6 +204,7 @@ mod tests {
             disk: None,
             trace: false,
             linux: None,
+            sanitize: false,
         }
     }
 

@@ -18,6 +18,7 @@ use protocol::{off, port};
 use serde::Deserialize;
 
 use crate::failure::Failure;
+use crate::sanitizer::Sanitizer;
 use crate::size::Memory;
 
 pub(crate) const EMULATOR: &str = "qemu-system-x86_64";
@@ -31,6 +32,17 @@ pub(crate) enum Board {
     Q35,
     /// The smallest board; starts faster.
     Microvm,
+}
+
+impl Board {
+    /// How many mebibytes of RAM lie below the hole under 4 GiB: all, as long as they fit there.
+    fn low_memory(self, memory: Memory) -> u64 {
+        let (most, if_more) = match self {
+            Board::Q35 => (2816, 2048),
+            Board::Microvm => (3072, 3072),
+        };
+        if memory.mebibytes < most { memory.mebibytes } else { if_more }
+    }
 }
 
 impl Display for Board {
@@ -86,6 +98,8 @@ pub(crate) struct Guest {
     pub(crate) disk: Option<Disk>,
     /// Its kernel is Linux: the serial line is that kernel's console and takes no input.
     pub(crate) linux: bool,
+    /// Watches every access, if there.
+    pub(crate) sanitizer: Option<Sanitizer>,
 }
 
 /// A running emulator and our ends of its channels.
@@ -100,6 +114,8 @@ pub(crate) struct Running {
     pub(crate) output: PipeReader,
     pub(crate) errors: PipeReader,
     pub(crate) report: PipeReader,
+    /// What the sanitizer says.
+    pub(crate) sanitizer: Option<PipeReader>,
 }
 
 /// How the emulator ended.
@@ -125,6 +141,7 @@ impl End {
 }
 
 const MONITOR: i32 = 10;
+const SANITIZER: i32 = 15;
 /// Descriptor in QEMU, debug port, name: the streams that the guest writes.
 const STREAMS: [(i32, u16, &str); 4] = [
     (11, port::LOG, "log"),
@@ -197,6 +214,19 @@ impl Guest {
                 Board::Microvm => "virtio-blk-device,drive=disk",
             });
         }
+        if let Some(Sanitizer { library, declaration }) = &self.sanitizer {
+            line.push("-plugin".into());
+            // A comma ends a file's name there, unless it is doubled.
+            let library = library.display().to_string().replace(',', ",,");
+            let [ram, low] =
+                [self.memory.mebibytes, self.board.low_memory(self.memory)].map(|size| size << 20);
+            line.push(
+                format!(
+                    "file={library},declaration={declaration:x},ram={ram:x},low={low:x},report={SANITIZER:x}"
+                )
+                .into(),
+            );
+        }
         line.push("-kernel".into());
         line.push(self.kernel.clone().into());
         line.push("-initrd".into());
@@ -232,6 +262,10 @@ impl Guest {
         let Ok([kernel_log, output, errors, report]) = <[PipeReader; 4]>::try_from(readers) else {
             unreachable!("one reader was made for each of the four streams")
         };
+        let sanitizer = self.sanitizer.as_ref().map(|_| pipe()).transpose()?.map(|(reader, writer)| {
+            inherited.push(FdMapping { parent_fd: OwnedFd::from(writer), child_fd: SANITIZER });
+            reader
+        });
         let mut command = emulator_command();
         command.args(self.arguments()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.fd_mappings(inherited).map_err(io::Error::other)?;
@@ -241,7 +275,7 @@ impl Guest {
         let (Some(input), Some(ready)) = (emulator.stdin.take(), emulator.stdout.take()) else {
             unreachable!("both were asked for as pipes")
         };
-        Ok(Running { emulator, input, ready, monitor, kernel_log, output, errors, report })
+        Ok(Running { emulator, input, ready, monitor, kernel_log, output, errors, report, sanitizer })
     }
 }
 

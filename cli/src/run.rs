@@ -16,6 +16,7 @@ use crate::order::Order;
 use crate::program;
 use crate::qemu::{Disk, Mode};
 use crate::result::{self, Document, Record, ResultFile, System};
+use crate::sanitizer;
 use crate::session::{Input, Sink, Streams};
 use crate::side::Side;
 use crate::tables;
@@ -49,6 +50,9 @@ pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
         );
         // The program's own output was written; a closed terminal is no reason to change its status.
         let _ = io::stderr().write_all(summary.as_bytes());
+        if let Some(sanitized) = &outcome.sanitized {
+            eprintln!("\n{}", sanitizer::summary(sanitized));
+        }
     }
     Ok(status(outcome.report.exit))
 }
@@ -91,6 +95,7 @@ pub(crate) fn order_for(guest: &GuestOptions, words: &[OsString], mode: Mode) ->
         disk,
         trace: false,
         linux: None,
+        sanitize: guest.sanitize,
     })
 }
 

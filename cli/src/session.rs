@@ -3,7 +3,7 @@
 //! Each stream has a thread that copies; everything that can end the run arrives in one queue, which the caller's thread
 //! drains. The log stream closes exactly when QEMU is gone, whatever the reason, so its end is the emulator's end.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use protocol::input;
 use protocol::report::{Report, SCHEMA};
+use protocol::sanitizer::{Message, Summary, Violation};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -20,6 +21,7 @@ use crate::failure::Failure;
 use crate::kernel_image::Symbols;
 use crate::monitor::Monitor;
 use crate::qemu::{End, Guest, Running};
+use crate::sanitizer;
 
 /// How long Linux may take until its first program speaks. On a busy host it takes some ten seconds.
 const LINUX_BOOTS_WITHIN: Duration = Duration::from_secs(90);
@@ -54,6 +56,14 @@ pub(crate) struct Names<'a> {
     pub(crate) program: &'a Symbols,
 }
 
+impl Names<'_> {
+    /// ` (name+0xoffset)` of an address in the kernel or the program, or nothing.
+    pub(crate) fn place(&self, address: u64) -> String {
+        let symbols = if address >= diagnosis::KERNEL_HALF { self.kernel } else { self.program };
+        symbols.name(address).map(|name| format!(" ({name})")).unwrap_or_default()
+    }
+}
+
 /// A run that ended as it should.
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -62,6 +72,8 @@ pub(crate) struct Outcome {
     pub(crate) raw_report: serde_json::Value,
     /// From the emulator's start to its end.
     pub(crate) wall: Duration,
+    /// What the sanitizer has checked, if it was there.
+    pub(crate) sanitized: Option<Summary>,
 }
 
 enum Event {
@@ -69,6 +81,8 @@ enum Event {
     /// The first word on the log: our kernel, or the first program on Linux, has begun.
     Spoke,
     GuestReset,
+    /// An access that the sanitizer does not allow; the CPU that made it stands still.
+    StaleAccess(Box<Violation>),
     /// A sink refused: the error of the program's standard output or error.
     SinkClosed(io::Error),
     Signal(i32),
@@ -77,8 +91,8 @@ enum Event {
 /// Runs `guest` to its end, at most for `limit`.
 ///
 /// # Errors
-/// A guest failure with the end of the kernel's log, registers and backtraces when it panicked, hung, reset itself or ended
-/// without a report; a host failure when the emulator does not work; a signal failure when we are asked to stop.
+/// A guest failure with the end of the kernel's log, registers and backtraces when it panicked, hung, reset itself, used a stale
+/// translation or ended without a report; a host failure when the emulator does not work; a signal failure when we are asked to stop.
 pub(crate) fn run(
     guest: &Guest,
     streams: Streams,
@@ -86,7 +100,7 @@ pub(crate) fn run(
     names: Names,
 ) -> Result<Outcome, Failure> {
     let started = Instant::now();
-    let Running { mut emulator, input, ready, monitor, kernel_log: log, output, errors, report } =
+    let Running { mut emulator, input, ready, monitor, kernel_log: log, output, errors, report, sanitizer } =
         guest.start()?;
     let (events, queue) = channel();
     let reset = events.clone();
@@ -113,6 +127,8 @@ pub(crate) fn run(
     let carriers =
         [carry(output, streams.output, events.clone()), carry(errors, streams.errors, events.clone())];
     let report = spawn(move || collect(report, None));
+    let found = events.clone();
+    let sanitizer = sanitizer.map(|stream| spawn(move || listen(stream, &found)));
     let complaints = emulator.stderr.take().map(|stream| spawn(move || collect(stream, None)));
     let log = spawn(move || {
         let log = collect(Announcing { stream: log, events: Some(events.clone()) }, kernel_log);
@@ -127,6 +143,8 @@ pub(crate) fn run(
         Ending::TimeOut | Ending::Reset if !guest.linux => {
             Some(diagnosis::examine(&mut monitor, guest.cpus, names))
         }
+        // A CPU that the sanitizer holds cannot be stopped: it would be waited for in vain.
+        Ending::StaleAccess(_) => Some(diagnosis::examine_as_they_stand(&mut monitor, guest.cpus, names)),
         _ => None,
     };
     // Already gone, or to be: a dead process cannot be killed twice.
@@ -140,6 +158,8 @@ pub(crate) fn run(
     let console = console.map(joined).unwrap_or_default();
     let report = joined(report);
     let complaints = complaints.map(joined).unwrap_or_default();
+    let is_watched = sanitizer.is_some();
+    let sanitized = sanitizer.and_then(|listener| listener.join().ok()?);
 
     let story = |sentence: String| {
         Failure::Guest(if guest.linux {
@@ -165,6 +185,7 @@ pub(crate) fn run(
         Ending::Reset => {
             Err(story("the guest reset its machine (an exception that its kernel could not handle)".into()))
         }
+        Ending::StaleAccess(violation) => Err(story(sanitizer::story(&violation, names))),
         Ending::EmulatorGone => match End::of(status) {
             End::Panicked if guest.linux => Err(story("our first program there gave up".into())),
             End::Panicked => Err(story("the guest's kernel panicked".into())),
@@ -175,8 +196,17 @@ pub(crate) fn run(
                     format!("QEMU ended with {status}: {}", complaints.trim()),
                 ))
             }
+            End::Orderly if is_watched && sanitized.is_none_or(|summary| summary.accesses == 0) => {
+                let complaints = String::from_utf8_lossy(&complaints);
+                Err(Failure::host(
+                    "watch the guest",
+                    format!("the sanitizer saw nothing: {}", complaints.trim()),
+                ))
+            }
             End::Orderly => match parse(&report) {
-                Ok((report, raw_report)) => Ok(Outcome { report, raw_report, wall: started.elapsed() }),
+                Ok((report, raw_report)) => {
+                    Ok(Outcome { report, raw_report, wall: started.elapsed(), sanitized })
+                }
                 Err(why) => Err(story(format!("the guest ended without a report ({why})"))),
             },
         },
@@ -186,6 +216,7 @@ pub(crate) fn run(
 enum Ending {
     EmulatorGone,
     Reset,
+    StaleAccess(Box<Violation>),
     SinkClosed(io::Error),
     Signal(i32),
     TimeOut,
@@ -209,6 +240,7 @@ fn wait(queue: &Receiver<Event>, deadline: Option<Instant>, speaks_until: Option
             }
             Ok(Event::EmulatorGone) | Err(RecvTimeoutError::Disconnected) => Ending::EmulatorGone,
             Ok(Event::GuestReset) => Ending::Reset,
+            Ok(Event::StaleAccess(violation)) => Ending::StaleAccess(violation),
             Ok(Event::SinkClosed(error)) => Ending::SinkClosed(error),
             Ok(Event::Signal(signal)) => Ending::Signal(signal),
             Err(RecvTimeoutError::Timeout) if until == deadline => Ending::TimeOut,
@@ -292,6 +324,20 @@ fn collect(mut from: impl Read, copy: Option<Shared>) -> Vec<u8> {
         }
     }
     all
+}
+
+/// Waits for what the sanitizer has to say. What it says at the end is returned.
+fn listen(from: impl Read, events: &Sender<Event>) -> Option<Summary> {
+    let mut line = String::new();
+    BufReader::new(from).read_line(&mut line).ok()?;
+    match serde_json::from_str(&line).ok()? {
+        Message::Summary(summary) => Some(summary),
+        Message::Violation(violation) => {
+            // The run may have ended meanwhile.
+            let _ = events.send(Event::StaleAccess(Box::new(violation)));
+            None
+        }
+    }
 }
 
 /// Sends the program's input once the guest is ready for it. The thread may outlive the run, blocked on our own input.

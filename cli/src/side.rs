@@ -49,6 +49,8 @@ impl Side {
     /// A usage failure when this side cannot carry it out or the program is not one; a host failure about everything else.
     pub(crate) fn prepare(&self, mut order: Order) -> Result<Prepared, Failure> {
         if self.system == System::Linux {
+            // Ours alone can be watched; a comparison then watches one side.
+            order.sanitize = false;
             fits_linux(&order)?;
             linux::prepare_for_linux(&mut order, self.file.as_deref().unwrap_or(Path::new("")))?;
         }
@@ -75,10 +77,13 @@ impl Side {
 /// Whether Linux can carry an order out.
 ///
 /// # Errors
-/// A usage failure: mechanisms switched off, or the instruction clock with several CPUs.
+/// A usage failure: mechanisms switched off, the sanitizer, or the instruction clock with several CPUs.
 pub(crate) fn fits_linux(order: &Order) -> Result<(), Failure> {
     if !order.without.is_empty() {
         return Err(Failure::usage("Linux has none of our mechanisms that --without could switch off"));
+    }
+    if order.sanitize {
+        return Err(Failure::usage("--sanitize needs what our kernel declares; Linux declares nothing"));
     }
     if matches!(order.mode, Mode::Deterministic { .. }) && order.cpus > 1 {
         return Err(Failure::usage(

@@ -17,6 +17,7 @@
 //! * So a set without a CPU proves something: not in `active` means that the CPU will compare, and in neither means that its
 //!   walker is elsewhere. `switch.rs` argues why the sets may be trusted at the moment an initiator reads them.
 
+use core::mem::offset_of;
 use core::num::NonZeroU64;
 
 use crate::generation::{AtomicGeneration, Generation};
@@ -55,6 +56,13 @@ pub struct Space {
 }
 
 impl Space {
+    /// Where an observer that reads the machine's memory from outside (an emulator, a debugger) finds the root in a space: the
+    /// offset of a 64-bit word in bytes.
+    pub const ROOT_OFFSET: usize = offset_of!(Space, root);
+    /// As [`ROOT_OFFSET`](Self::ROOT_OFFSET), for the number of gathers that have begun and not yet flushed. While it is 0, and
+    /// nobody holds the lock of a page's table, no CPU of the space may use for that page what the tables do not have.
+    pub const GATHERS_OFFSET: usize = offset_of!(Space, gathers.0);
+
     constructor! {
         pub(crate) fn new(id: SpaceId, root: u64) -> Self {
             Space {

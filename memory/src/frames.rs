@@ -33,7 +33,7 @@ const RESERVE_SHARE: usize = 128;
 
 /// What is known about one frame.
 pub(crate) struct Metadata<L> {
-    references: AtomicU32,
+    pub(crate) references: AtomicU32,
     /// For a page table: how many of its entries are not empty; the lock is the table's lock.
     pub(crate) table: Mutex<L, u16>,
     link: BlockLink,
@@ -64,7 +64,7 @@ pub struct Frames<L> {
     direct_map: AtomicPtr<u8>,
     metadata: AtomicPtr<Metadata<L>>,
     /// Frame numbers below this have metadata.
-    limit: AtomicUsize,
+    pub(crate) limit: AtomicUsize,
     total: AtomicUsize,
     metadata_frames: AtomicUsize,
     zero: AtomicUsize,

@@ -9,6 +9,7 @@
 extern crate alloc;
 
 pub mod report;
+pub mod sanitizer;
 
 /// With these words Linux's first program begins its log: Linux has booted.
 pub const LINUX_FIRST_WORDS: &str = "linux-init: ticks_at_start=";

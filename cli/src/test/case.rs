@@ -1,6 +1,7 @@
 //! `workloads/tests.toml`: the tests inside the guest, as written, and the boots that each of them stands for.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -9,6 +10,7 @@ use crate::failure::Failure;
 use crate::project;
 use crate::qemu::{Board, Mode};
 use crate::result::System;
+use crate::sanitizer;
 
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -59,12 +61,14 @@ pub(super) struct Case {
     pub(super) suppress: Option<String>,
     #[serde(default)]
     pub(super) kernel: Vec<String>,
+    #[serde(default)]
+    sanitize: bool,
     #[serde(default = "once")]
     repeat: u32,
     #[serde(default)]
     pub(super) repeats_exactly: bool,
     #[serde(default = "a_minute")]
-    pub(super) time_limit_seconds: u64,
+    time_limit_seconds: u64,
     pub(super) tier: Tier,
     pub(super) needs: Option<String>,
     #[serde(flatten)]
@@ -97,6 +101,7 @@ pub(super) struct Boot<'a> {
     pub(super) case: &'a Case,
     pub(super) cpus: u32,
     pub(super) mode: Mode,
+    pub(super) sanitize: bool,
     turn: u32,
 }
 
@@ -117,7 +122,7 @@ pub(super) fn read() -> Result<Vec<Case>, Failure> {
 }
 
 /// Every key of a test. (The reader itself cannot refuse unknown keys in a flattened structure.)
-const KEYS: [&str; 27] = [
+const KEYS: [&str; 28] = [
     "name",
     "workload",
     "program",
@@ -134,6 +139,7 @@ const KEYS: [&str; 27] = [
     "without",
     "suppress",
     "kernel",
+    "sanitize",
     "repeat",
     "time_limit_seconds",
     "tier",
@@ -172,7 +178,20 @@ impl Case {
         let combinations = self.cpus.iter().flat_map(|&cpus| modes.iter().map(move |&mode| (cpus, mode)));
         let boots =
             combinations.flat_map(|(cpus, mode)| (1..=self.repeat).map(move |turn| (cpus, mode, turn)));
-        boots.map(|(cpus, mode, turn)| Boot { case: self, cpus, mode, turn }).collect()
+        let sanitize = self.sanitize;
+        boots.map(|(cpus, mode, turn)| Boot { case: self, cpus, mode, sanitize, turn }).collect()
+    }
+
+    /// Each boot once more with the sanitizer, if that must find nothing: a test of what is left out, or of how a run fails, has its
+    /// own with the key `sanitize`.
+    pub(super) fn sanitized_boots(&self) -> Vec<Boot<'_>> {
+        let is_sound =
+            self.suppress.is_none() && self.kernel.is_empty() && self.expectation.failure.is_none();
+        if !is_sound || self.sanitize {
+            return Vec::new();
+        }
+        let once = self.boots().into_iter().filter(|boot| boot.turn == 1);
+        once.map(|boot| Boot { sanitize: true, ..boot }).collect()
     }
 }
 
@@ -183,9 +202,22 @@ impl Boot<'_> {
             Mode::Deterministic { seed: Some(seed) } => format!(", seed {seed}"),
             _ => String::new(),
         };
+        let sanitized = if self.sanitize { ", sanitized" } else { "" };
         let turn = if self.case.repeat > 1 { format!(", turn {}", self.turn) } else { String::new() };
         let plural = if self.cpus == 1 { "CPU" } else { "CPUs" };
-        format!("{} [{} {plural}, {}{seed}{turn}]", self.case.name, self.cpus, self.mode.name())
+        format!("{} [{} {plural}, {}{seed}{sanitized}{turn}]", self.case.name, self.cpus, self.mode.name())
+    }
+
+    /// The same boot without the sanitizer.
+    pub(super) fn unwatched(&self) -> Self {
+        Boot { sanitize: false, ..self.clone() }
+    }
+
+    /// How long it may take.
+    pub(super) fn time_limit(&self) -> Duration {
+        let limit = Duration::from_secs(self.case.time_limit_seconds);
+        // A test with the key has a limit for that.
+        if self.sanitize && !self.case.sanitize { limit * sanitizer::SLOWDOWN } else { limit }
     }
 
     /// A text of the test with `{cpus}` and `{others}` filled in.
@@ -226,5 +258,11 @@ mod tests {
         assert_eq!(boots[11].name(), "x [4 CPUs, deterministic, seed 6, turn 3]");
         assert_eq!(boots[11].fill("{cpus} {others}"), "4 3");
         assert!(parse(&text.replace("repeat", "repaet")).is_err());
+        let sanitized = cases[0].sanitized_boots();
+        assert_eq!(sanitized.len(), 4);
+        assert_eq!(sanitized[3].name(), "x [4 CPUs, deterministic, seed 6, sanitized, turn 1]");
+        assert!(sanitized[3].time_limit() > boots[3].time_limit());
+        let broken = parse(&format!("{text}\nsuppress = 'munmap'")).unwrap();
+        assert!(broken[0].sanitized_boots().is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::case::Boot;
 use super::expectation::{Expectation, Observed, matches};
@@ -101,7 +101,8 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
         }
     };
     if boot.case.repeats_exactly && differences.is_empty() {
-        let again = once(boot, kernel);
+        // A sanitized run is repeated without: to be watched must not change it either.
+        let again = once(&boot.unwatched(), kernel);
         if let Err(Failure::Signal(signal)) = again.ended {
             return Err(Failure::Signal(signal));
         }
@@ -132,7 +133,7 @@ fn once(boot: &Boot, kernel: &Arc<KernelImage>) -> Captured {
         Some(_) => Input::Packed,
         None => Input::Bytes(boot.case.stdin.clone().into_bytes()),
     };
-    Captured::run(&prepared, input, Some(Duration::from_secs(boot.case.time_limit_seconds)))
+    Captured::run(&prepared, input, Some(boot.time_limit()))
 }
 
 /// The peer, or why there is none. Fetched at most once.
@@ -209,6 +210,7 @@ fn order(boot: &Boot) -> Result<Order, Failure> {
         disk,
         trace: case.trace,
         linux: None,
+        sanitize: boot.sanitize,
     })
 }
 

@@ -32,11 +32,11 @@ pub(crate) fn run(options: &Test) -> Result<ExitCode, Failure> {
         host::run(step, &mut tally);
     }
     let cases = case::read()?;
-    let boots: Vec<_> = cases
-        .iter()
-        .filter(|case| case.tier <= tier && chosen(&case.name))
-        .flat_map(case::Case::boots)
-        .collect();
+    let of = |tier: Tier| cases.iter().filter(move |case| case.tier <= tier && chosen(&case.name));
+    let mut boots: Vec<_> = of(tier).flat_map(case::Case::boots).collect();
+    if tier == Tier::Deep {
+        boots.extend(of(Tier::Full).flat_map(case::Case::sanitized_boots));
+    }
     let mut ended = Ok(());
     if !boots.is_empty() {
         match KernelImage::build() {

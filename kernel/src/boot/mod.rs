@@ -16,7 +16,7 @@ mod start_info;
 
 use crate::arch::{apic, descriptor, entry as kernel_entry, io_apic};
 use crate::sync::Once;
-use crate::{console, cpu, files, frames, interrupt, process, self_check, task, time};
+use crate::{console, cpu, declaration, files, frames, interrupt, process, self_check, task, time};
 
 pub(crate) use command_line::command_line;
 pub(crate) use start_info::FreeRanges;
@@ -40,6 +40,7 @@ extern "C" fn start(information: u64) -> ! {
 
     map::build(&machine, processors.io_apic);
     frames::initialise(&machine.free_ranges(map::image(), map::used()));
+    declaration::declare();
     ARCHIVE.set(machine.archive());
 
     io_apic::mask_legacy_controllers();

@@ -13,6 +13,7 @@ use coherence::Space;
 use super::{Current, Task};
 use crate::arch::registers::{disable_interrupts, enable_interrupts};
 use crate::cpu::{Aligned, MAX_CPUS, PerCpu};
+use crate::declaration;
 use crate::interrupt::shootdown::COHERENCE;
 use crate::memory::AddressSpace;
 
@@ -62,6 +63,9 @@ fn load(here: &Loaded, entering: &Arc<AddressSpace>) {
     // SAFETY: our own CPU's values, interrupts off; no other reference lives.
     let (space, retired) = unsafe { (&mut *here.space.get(), &mut *here.retired.get()) };
     let same = space.as_ref().is_some_and(|loaded| Arc::ptr_eq(loaded, entering));
+    if !same {
+        declaration::declare_loaded(entering.space());
+    }
     COHERENCE.activate(space.as_ref().map(|loaded| loaded.space()), entering.space());
     if !same {
         let before = space.replace(entering.clone());
