@@ -95,5 +95,7 @@ mod tests {
         assert_eq!(memory.word(HIGH_START + 16), None);
         assert_eq!(memory.word(4), None, "not aligned");
         assert_eq!([8, 16, 32].map(|offset| memory.physical(offset)), [Some(8), Some(HIGH_START), None]);
+        assert_eq!(memory.offset_of_host((&raw const WORDS[3]).cast()), Some(24));
+        assert_eq!(memory.offset_of_host(std::ptr::null()), None);
     }
 }
