@@ -187,7 +187,7 @@ impl Case {
     pub(super) fn sanitized_boots(&self) -> Vec<Boot<'_>> {
         let is_sound =
             self.suppress.is_none() && self.kernel.is_empty() && self.expectation.failure.is_none();
-        if !is_sound || self.sanitize {
+        if !is_sound || self.sanitize || self.system == System::Linux {
             return Vec::new();
         }
         let once = self.boots().into_iter().filter(|boot| boot.turn == 1);
