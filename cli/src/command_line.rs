@@ -194,7 +194,7 @@ pub(crate) struct GuestOptions {
     /// With --deterministic: let the kernel preempt at other instants, the same ones for the same number
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Watch every access, and stop at the first through a stale translation (about ten times slower; not on Linux)
+    /// Watch every access, and stop at the first through a stale translation (two to six times slower; not on Linux)
     #[arg(long)]
     pub(crate) sanitize: bool,
     /// End the run after this time, such as 90s or 5m, or never with 'none'
