@@ -162,7 +162,7 @@ pub(crate) struct Test {
     /// Only what is quick (a few minutes)
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Also what repeats tests many times (an hour or more)
+    /// Also what repeats tests many times, and each sound one under the sanitizer (hours)
     #[arg(long, conflicts_with = "quick")]
     pub(crate) deep: bool,
     /// Only tests with this in their name

@@ -182,6 +182,7 @@ fn starts(linux: &Side) -> Result<(), Failure> {
         disk: None,
         trace: false,
         linux: None,
+        sanitize: false,
     };
     let ended = Captured::run(&linux.prepare(order)?, Input::Bytes(Vec::new()), Some(START_LIMIT)).ended;
     let sentence = |story: String| {
@@ -271,6 +272,7 @@ fn order(job: &Job, step: &Step, quick: bool) -> Order {
         disk: job.disks.get(&step.cpus).cloned(),
         trace: false,
         linux: None,
+        sanitize: false,
     }
 }
 

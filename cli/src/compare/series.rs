@@ -105,6 +105,11 @@ impl Series {
         let side = Side::ceasefire(options.guest.kernel_image.as_deref());
         let prepared = side.prepare(plan.order.clone())?;
         let (order, note) = plan.on_linux();
+        let watched = plan.order.sanitize.then(|| {
+            "The sanitizer watches the runs on Ceasefire, and found nothing in those that ended well. It makes them slower: compare \
+             the counts; the times cannot be compared."
+                .to_owned()
+        });
         let linux = match Side::linux(options.linux.as_deref()) {
             Ok(side) => match side.prepare(order) {
                 Ok(prepared) => Linux::Here { prepared: Box::new(prepared), version: side.linux },
@@ -125,7 +130,7 @@ impl Series {
             ours: Vec::new(),
             theirs: Vec::new(),
             ablation: None,
-            notes: note.into_iter().collect(),
+            notes: note.into_iter().chain(watched).collect(),
             progress,
             next: 0,
         })
