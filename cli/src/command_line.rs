@@ -57,6 +57,9 @@ pub(crate) struct Bench {
     /// Numbers of CPUs, such as 2,4,8 (default: 2,4,8, with --quick 4)
     #[arg(long, value_name = "LIST", value_parser = CpuList::parse)]
     pub(crate) cpus: Option<CpuList>,
+    /// Pairs of runs that times are taken from (default: 3, with --quick 2); further ones only if the time suffices
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) pairs: Option<u32>,
     /// Write the result to this file as JSON (docs/guide/results.md)
     #[arg(long, value_name = "FILE", default_value = "ceasefire-bench.json")]
     pub(crate) json: PathBuf,

@@ -155,6 +155,7 @@ fn measurements_that_cannot_be() {
         (&["--html", "folder"], &["is a folder"]),
         (&["--json", "same", "--html", "same"], &["--json", "--html", "same"]),
         (&["--linux", "no/such/bzImage"], &["no/such/bzImage"]),
+        (&["--pairs", "0"], &["--pairs", "1..=100"]),
         (&["--bogus"], &["--bogus"]),
     ] {
         let arguments: Vec<_> = std::iter::once("bench").chain(arguments.iter().copied()).collect();

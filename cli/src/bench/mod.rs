@@ -101,7 +101,7 @@ pub(crate) fn run(options: &command_line::Bench) -> Result<ExitCode, Failure> {
     if let (Some(linux), true) = (&linux, options.linux.is_some()) {
         starts(linux)?;
     }
-    let signal = measure(&jobs, &ours, linux.as_ref(), options.quick, &interruption, &mut document);
+    let signal = measure(&jobs, &ours, linux.as_ref(), options, &interruption, &mut document);
     if document.runs.is_empty() && signal.is_some() {
         eprintln!("ceasefire: nothing had been measured yet, so nothing was written");
     } else {
@@ -202,11 +202,13 @@ fn measure(
     jobs: &[Job],
     ours: &Side,
     linux: Option<&Side>,
-    quick: bool,
+    options: &command_line::Bench,
     interruption: &Interruption,
     document: &mut Document,
 ) -> Option<i32> {
-    let phases = plan::phases(&subjects(jobs, linux.is_some()), quick);
+    let quick = options.quick;
+    let pairs = options.pairs.unwrap_or(plan::usual_pairs(quick));
+    let phases = plan::phases(&subjects(jobs, linux.is_some()), quick, pairs);
     let names: Vec<String> = jobs.iter().map(|job| job.chosen.workload.name.clone()).collect();
     let runs = phases.iter().flat_map(|phase| &phase.groups).map(Vec::len).sum();
     announce(&phases, &names, linux, quick);

@@ -9,8 +9,10 @@
 use crate::qemu;
 use crate::result::{Mode, System};
 
-/// Pairs of runs at the number of CPUs that is measured most: all, and with `--quick`.
-const PAIRS: [u32; 2] = [3, 2];
+/// Pairs of runs at the number of CPUs that is measured most, when nobody says otherwise.
+pub(super) fn usual_pairs(quick: bool) -> u32 {
+    if quick { 2 } else { 3 }
+}
 
 /// A workload as the plan sees it.
 #[derive(Clone, Debug)]
@@ -66,7 +68,7 @@ pub(super) struct Phase {
 }
 
 /// The plan for these workloads.
-pub(super) fn phases(subjects: &[Subject], quick: bool) -> Vec<Phase> {
+pub(super) fn phases(subjects: &[Subject], quick: bool, pairs: u32) -> Vec<Phase> {
     let mut plan = Plan { subjects, next_id: 0, next_pair: 0, phases: Vec::new() };
     let base = |subject: &Subject| vec![subject.base];
     let others = |subject: &Subject| {
@@ -76,12 +78,14 @@ pub(super) fn phases(subjects: &[Subject], quick: bool) -> Vec<Phase> {
     plan.pairs("a first pair of runs", true, true, base);
     plan.counts("counts with other numbers of CPUs", false, others);
     plan.pairs("runs with other numbers of CPUs", false, true, others);
-    plan.pairs("a second pair of runs", false, false, base);
-    if !quick {
-        plan.instructions();
-        for _ in 2..PAIRS[0] {
-            plan.pairs("a third pair of runs", false, false, base);
+    for pair in 1..pairs {
+        plan.pairs("further pairs of runs", false, false, base);
+        if pair == 1 && !quick {
+            plan.instructions();
         }
+    }
+    if pairs == 1 && !quick {
+        plan.instructions();
     }
     plan.phases.retain(|phase| !phase.groups.is_empty());
     plan.phases
@@ -201,7 +205,7 @@ mod tests {
 
     #[test]
     fn essential_runs_come_first_and_linux_boots_once_for_them() {
-        let phases = phases(&[subject(), subject()], true);
+        let phases = phases(&[subject(), subject()], true, 2);
         let essential: Vec<_> = phases.iter().filter(|phase| phase.essential).collect();
         assert!(phases[0].essential && phases[1].essential && essential.len() == 2);
         assert!(essential[0].side_by_side && !essential[1].side_by_side);
@@ -217,7 +221,7 @@ mod tests {
 
     #[test]
     fn times_are_taken_alone_and_in_pairs_of_their_own() {
-        let phases = phases(&[subject(), subject()], false);
+        let phases = phases(&[subject(), subject()], false, 3);
         let steps: Vec<_> = phases.iter().flat_map(|phase| phase.groups.iter().flatten()).collect();
         for phase in &phases {
             let timed = phase.groups.iter().flatten().any(|step| step.mode != Mode::Deterministic);
@@ -241,7 +245,7 @@ mod tests {
 
     #[test]
     fn linux_is_on_the_instruction_clock_on_one_cpu_only() {
-        let phases = phases(&[subject()], false);
+        let phases = phases(&[subject()], false, 1);
         let steps = phases.iter().flat_map(|phase| phase.groups.iter().flatten());
         let counted: Vec<_> = steps
             .filter(|step| step.system == System::Linux && step.mode == Mode::Deterministic)
@@ -255,7 +259,7 @@ mod tests {
         let ours_only = Subject { on_linux: false, ..subject() };
         let linux_only = Subject { on_ceasefire: false, without: Vec::new(), ..subject() };
         for (subject, system) in [(ours_only, System::Ceasefire), (linux_only, System::Linux)] {
-            let phases = phases(&[subject], false);
+            let phases = phases(&[subject], false, 3);
             let mut steps = phases.iter().flat_map(|phase| phase.groups.iter().flatten());
             assert!(steps.all(|step| step.system == system));
         }

@@ -26,7 +26,7 @@ enum Kind {
 }
 
 /// All steps, the quickest to fail first.
-pub(super) const STEPS: [Step; 10] = [
+pub(super) const STEPS: [Step; 11] = [
     Step { name: "format", command: format, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "kernel build", command: kernel_build, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "unit tests", command: unit_tests, kind: Kind::Harness, needs: None, slow: false },
@@ -36,6 +36,13 @@ pub(super) const STEPS: [Step; 10] = [
         kind: Kind::Harness,
         needs: Some("chromium"),
         slow: false,
+    },
+    Step {
+        name: "bench",
+        command: bench,
+        kind: Kind::Harness,
+        needs: Some("qemu-system-x86_64"),
+        slow: true,
     },
     Step { name: "lints", command: lints, kind: Kind::Whole, needs: None, slow: true },
     Step { name: "kernel lints", command: kernel_lints, kind: Kind::Whole, needs: None, slow: true },
@@ -57,6 +64,20 @@ fn kernel_build() -> Command {
 
 fn unit_tests() -> Command {
     cargo(&["test", "--locked", "--quiet", "--no-fail-fast"])
+}
+
+/// These boot guests, so `unit tests` leaves them out.
+fn bench() -> Command {
+    cargo(&[
+        "test",
+        "--locked",
+        "--quiet",
+        "--package=ceasefire",
+        "--test=bench",
+        "--",
+        "--ignored",
+        "--test-threads=1",
+    ])
 }
 
 /// These are ignored without a browser, so `unit tests` leaves them out.
