@@ -104,7 +104,7 @@ pub(crate) fn align_right(table: &mut Table, columns: &[usize]) {
 }
 
 /// What the library says about a row; a kernel of another version may have rows that it does not know.
-fn explanation(group: &str, name: &str) -> &'static str {
+pub(crate) fn explanation(group: &str, name: &str) -> &'static str {
     Row::all().find(|row| row.names() == (group, name)).map_or("", Row::explanation)
 }
 

@@ -28,6 +28,8 @@ use crate::page::{self, Titled};
 use crate::result::ResultFile;
 use crate::run;
 
+pub(crate) use trial::Counts;
+
 use comparison::Comparison;
 use series::{Plan, Series};
 

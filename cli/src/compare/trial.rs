@@ -29,7 +29,7 @@ impl Trial {
 }
 
 /// What the reports of both kernels have in common, under one name each.
-pub(super) trait Counts {
+pub(crate) trait Counts {
     /// The rows of a group, summed up.
     fn sum(&self, group: &str) -> u64;
     /// Interrupts received for the sake of translations, by all CPUs.

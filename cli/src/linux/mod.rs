@@ -28,7 +28,7 @@ use crate::qemu::Board;
 use crate::workload::Workload;
 use package::Tools;
 
-pub(crate) use verb::run;
+pub(crate) use verb::{meaning, run};
 
 /// Where our first program lies in the Linux guest.
 const INIT: &str = "/.ceasefire/linux-init";

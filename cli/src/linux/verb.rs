@@ -86,6 +86,15 @@ fn by_cpu(row: &Row) -> String {
     numbers.join(" ")
 }
 
+/// What a row of Linux's report counts.
+pub(crate) fn meaning(group: &str, name: &str) -> &'static str {
+    match group {
+        "linux" => interrupt(name),
+        "linux.flush" => flush(name),
+        _ => "",
+    }
+}
+
 /// What a row of `/proc/interrupts` counts.
 fn interrupt(name: &str) -> &'static str {
     match name {
