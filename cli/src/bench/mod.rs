@@ -39,6 +39,7 @@ use progress::{Progress, clock};
 use selection::Chosen;
 
 pub(crate) use selection::CpuList;
+pub(crate) use sources::promises;
 
 /// What a Linux kernel must run to be one.
 const SMALLEST: &str = "dontneed-hop";

@@ -14,20 +14,41 @@ const PROMISES: [(&str, &str); 5] = [
     ("S4", "moving pages takes fewer interrupts"),
 ];
 
+/// A source's promise beside what was measured of it.
+pub(crate) struct Promise {
+    pub(crate) source: &'static str,
+    pub(crate) promise: &'static str,
+    /// At least one sentence.
+    pub(crate) measured: Vec<String>,
+}
+
 /// The sentences; none when no source has a workload that was measured.
 pub(super) fn render(document: &Document, cases: &[Case<'_>]) -> Option<String> {
-    let lines: Vec<_> = PROMISES.iter().filter_map(|source| sentence(document, cases, *source)).collect();
+    let lines: Vec<_> = promises(document, cases)
+        .iter()
+        .map(|one| format!("  {}: {}.\n      {}", one.source, one.promise, one.measured.join("\n      ")))
+        .collect();
     (!lines.is_empty()).then(|| format!("WHAT THE SOURCES PROMISE\n{}", lines.join("\n")))
 }
 
-fn sentence(document: &Document, cases: &[Case<'_>], (source, promise): (&str, &str)) -> Option<String> {
+/// The sources of which a workload was measured.
+pub(crate) fn promises(document: &Document, cases: &[Case<'_>]) -> Vec<Promise> {
+    PROMISES.iter().filter_map(|(source, promise)| of_source(document, cases, source, promise)).collect()
+}
+
+fn of_source(
+    document: &Document,
+    cases: &[Case<'_>],
+    source: &'static str,
+    promise: &'static str,
+) -> Option<Promise> {
     let workloads = document.workloads.iter().filter(|workload| workload.source.as_deref() == Some(source));
     let mut measured: Vec<String> =
         workloads.filter_map(|workload| interrupts(cases, &workload.name)).collect();
     if source == "S3" {
         measured.extend(promotions(document));
     }
-    (!measured.is_empty()).then(|| format!("  {source}: {promise}.\n      {}", measured.join("\n      ")))
+    (!measured.is_empty()).then_some(Promise { source, promise, measured })
 }
 
 /// The case that shows the mechanism best: the one with most interrupts to avoid.

@@ -1,8 +1,8 @@
 //! What must not be overlooked below the tables: where ours is worse than Linux, what failed, what was not measured, and why.
 
 use crate::number;
-use crate::result::case::{self, Case, Verdict};
-use crate::result::{Absent, Document, System};
+use crate::result::case::{Case, Verdict};
+use crate::result::{Document, System};
 
 /// Where ours is worse than Linux, by name; that it nowhere is, if so.
 pub(super) fn worse(cases: &[Case<'_>]) -> String {
@@ -40,7 +40,7 @@ pub(super) fn worse(cases: &[Case<'_>]) -> String {
 pub(super) fn absences(document: &Document) -> Option<String> {
     let list = |failed: bool| -> Vec<String> {
         let chosen = document.absent.iter().filter(|absent| absent.failed == failed);
-        chosen.map(|absent| format!("  {}: {}", subject(absent), absent.reason)).collect()
+        chosen.map(|absent| format!("  {}: {}", absent.subject(), absent.reason)).collect()
     };
     let titled = |title: &str, lines: Vec<String>| {
         (!lines.is_empty()).then(|| format!("{title}:\n{}", lines.join("\n")))
@@ -54,15 +54,4 @@ pub(super) fn notes(document: &Document) -> Option<String> {
     let incomplete = document.incomplete.as_ref().map(|why| format!("INCOMPLETE: {why}"));
     let notes: Vec<_> = incomplete.into_iter().chain(document.notes.iter().cloned()).collect();
     (!notes.is_empty()).then(|| notes.join("\n"))
-}
-
-/// "urcu signal on Linux with 8 CPUs".
-fn subject(absent: &Absent) -> String {
-    let words = [absent.workload.as_deref(), absent.case.as_deref()];
-    let words: Vec<_> = words.into_iter().flatten().collect();
-    let at = absent.cpus.map(|cpus| format!(" with {}", case::cpus(cpus))).unwrap_or_default();
-    match &words[..] {
-        [] => format!("{}{at}", absent.system),
-        words => format!("{} on {}{at}", words.join(" "), absent.system),
-    }
 }

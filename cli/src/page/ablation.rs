@@ -69,6 +69,8 @@ fn row(case: &Case<'_>) -> Option<Row> {
     let mut bars: Vec<_> = case
         .without()
         .into_iter()
+        // Another mode is another schedule: what differs would not be the mechanism.
+        .filter(|(_, count)| count.mode == ours.mode)
         .map(|(names, count)| Bar { mark: Mark::Without, name: off(names), value: count.per_operation })
         .collect();
     if bars.is_empty() {

@@ -78,36 +78,33 @@ fn row(case: &Case<'_>) -> Markup {
     let verdict = case.counts();
     html! {
         tr class=[(verdict == Some(Verdict::Worse)).then_some("worse")] {
-            th scope="row" { (case.name()) }
+            th scope="row" { (case.name()) @if !case.is_exact() { span.weak { " ~" } } }
             td.number { (case.cpus) }
             td.number {
                 @for (names, count) in case.without() {
-                    div { span.off { (off(names)) } " " (cell(Some(count), System::Ceasefire)) }
+                    div { span.off { (off(names)) } " " (cell(case, Some(count), System::Ceasefire)) }
                 }
             }
-            td.number.ours { (cell(case.ours(), System::Ceasefire)) }
-            td.number.linux { (cell(case.linux(), System::Linux)) }
+            td.number.ours { (cell(case, case.ours(), System::Ceasefire)) }
+            td.number.linux { (cell(case, case.linux(), System::Linux)) }
             td.number.bound { @if let Some(bound) = case.bound() { (number::count(bound)) } @else { span.weak { "–" } } }
             td { (beside(case, verdict)) }
         }
     }
 }
 
-fn cell(count: Option<Count>, system: System) -> Markup {
+fn cell(case: &Case<'_>, count: Option<Count>, system: System) -> Markup {
+    // Counts that vary come from single mode on both sides, and their row says so.
+    let usual = if system == System::Linux || !case.is_exact() { Mode::Single } else { Mode::Deterministic };
     html! {
         @match count {
             None => span.weak title="not measured" { "–" },
             Some(count) => {
                 (number::count(count.per_operation))
-                @if count.mode != usual(system) { sup { (head::word(count.mode)) } }
+                @if count.mode != usual { sup { (head::word(count.mode)) } }
             }
         }
     }
-}
-
-/// The mode that counts of a kernel come from; others are marked.
-fn usual(system: System) -> Mode {
-    if system == System::Linux { Mode::Single } else { Mode::Deterministic }
 }
 
 /// The verdict in words, the bad ones first to be seen.
@@ -128,15 +125,13 @@ fn beside(case: &Case<'_>, verdict: Option<Verdict>) -> Markup {
 }
 
 fn modes(cases: &[Case<'_>]) -> Markup {
-    let marked = |case: &Case<'_>| {
-        case.ours().is_some_and(|count| count.mode != Mode::Deterministic)
-            || case.linux().is_some_and(|count| count.mode != Mode::Single)
-    };
     html! {
         p.weak {
-            "Ceasefire counted in deterministic mode, Linux in single mode"
-            @if cases.iter().any(marked) { ", except where a raised word names another mode" }
-            ". –: not measured. Counts within 2 % of each other are the same."
+            "Ceasefire counted in deterministic mode, Linux in single mode, unless a raised word names another. –: not measured. "
+            "Counts within 2 % of each other are the same."
+            @if cases.iter().any(|case| !case.is_exact()) {
+                " ~: depends on which thread runs when, varies between runs, and is from single mode on both."
+            }
         }
     }
 }

@@ -81,7 +81,7 @@ fn rows(case: &Case<'_>, columns: &[Column<'_>]) -> Markup {
             tr {
                 th scope="row" { (case.name()) }
                 td.number { (case.cpus) }
-                td { (figure) }
+                td.name { (figure) }
                 @for wanted in columns {
                     @let record = case.records().find(|record| column(record) == *wanted);
                     td.number {

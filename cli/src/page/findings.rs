@@ -2,11 +2,15 @@
 
 use maud::{Markup, html};
 
+use super::Shown;
+use crate::bench;
 use crate::number;
+use crate::result::System;
 use crate::result::case::{Case, Verdict, cpus};
 
 /// The sentences about counts and times; nothing where nothing was measured.
-pub(super) fn render(cases: &[Case<'_>]) -> Option<Markup> {
+pub(super) fn render(result: &Shown<'_>) -> Option<Markup> {
+    let cases = &result.cases;
     if cases.is_empty() {
         return None;
     }
@@ -19,6 +23,7 @@ pub(super) fn render(cases: &[Case<'_>]) -> Option<Markup> {
     let worse_times = worse(&times, |case| Some(number::ratio(case.ratio()?.spread.median)));
     let lists = [
         ("More interrupts per operation than Linux", worse_counts),
+        ("More instructions per operation than Linux", worse_instructions(cases)),
         ("More time per operation than Linux, in every pair of runs", worse_times),
     ];
     Some(html! {
@@ -35,6 +40,34 @@ pub(super) fn render(cases: &[Case<'_>]) -> Option<Markup> {
                 }
             }
         }
+        (promises(result))
+    })
+}
+
+/// What the sources of the workloads promise, and what was measured of it.
+fn promises(result: &Shown<'_>) -> Markup {
+    let promises = bench::promises(result.document, &result.cases);
+    html! {
+        @if !promises.is_empty() {
+            h3 { "What the sources promise, and what was measured" }
+            dl.promises {
+                @for one in &promises {
+                    dt { (one.source) ": " span.promise { (one.promise) } }
+                    @for sentence in &one.measured { dd { (sentence) } }
+                }
+            }
+        }
+    }
+}
+
+/// Instructions repeat exactly, so any more of them count.
+fn worse_instructions(cases: &[Case<'_>]) -> Vec<(String, String)> {
+    let counted = cases.iter().filter_map(|case| {
+        let (ours, linux) = (case.instructions()?, case.instructions_of(System::Linux, &[])?);
+        Some((case, if ours > linux { Verdict::Worse } else { Verdict::Better }))
+    });
+    worse(&counted.collect::<Vec<_>>(), |case| {
+        Some(number::ratio(case.instructions()? / case.instructions_of(System::Linux, &[])?))
     })
 }
 

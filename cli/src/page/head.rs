@@ -6,7 +6,6 @@ use maud::{Markup, html};
 
 use super::Titled;
 use crate::number;
-use crate::result::case::cpus;
 use crate::result::{Absent, Document, Mode, System};
 
 /// What is said of a document in one row.
@@ -61,16 +60,7 @@ pub(super) fn remarks(document: &Document) -> Option<Markup> {
 
 /// What is absent and why.
 pub(super) fn absence(absent: &Absent) -> Markup {
-    html! { strong { (subject(absent)) @if absent.failed { " failed" } } ": " (absent.reason) }
-}
-
-/// "Linux", "lru-file-mmap-read on Ceasefire with 8 CPUs".
-fn subject(absent: &Absent) -> String {
-    let at = absent.cpus.map(|count| format!(" with {}", cpus(count))).unwrap_or_default();
-    match &absent.workload {
-        Some(workload) => format!("{workload} on {}{at}", absent.system),
-        None => format!("{}{at}", absent.system),
-    }
+    html! { strong { (absent.subject()) @if absent.failed { " failed" } } ": " (absent.reason) }
 }
 
 fn optional(text: Option<&str>) -> Markup {

@@ -12,7 +12,8 @@ pub(super) fn render() -> Markup {
             "repeats to the last one; instructions per operation are read off that clock, over all CPUs. Debian's Linux does not boot on "
             "that clock with more than one CPU, so its counts come from single mode, in which the CPUs take turns on one host thread by "
             "the host's clock. The lower bound is what no correct kernel can stay below: each CPU that runs user code and may have "
-            "cached what was taken away must be interrupted once. A mechanism switched off shows what it is worth."
+            "cached what was taken away must be interrupted once. A mechanism switched off shows what it is worth. For a program that measures "
+            "nothing itself, the kernels count from its start to its end."
         }
         p {
             strong { "Times" } " come from single mode on both kernels, the same program in the same machine, in pairs of runs one after the "

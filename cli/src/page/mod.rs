@@ -12,6 +12,7 @@ mod differences;
 mod figures;
 mod findings;
 mod head;
+mod instructions;
 mod method;
 mod program;
 mod runs;
@@ -124,7 +125,7 @@ fn each(shown: &[Shown<'_>], part: impl Fn(&Shown<'_>) -> Option<Markup>) -> Opt
 
 fn overview(shown: &[Shown<'_>]) -> Markup {
     html! {
-        @if let Some(findings) = each(shown, |result| findings::render(&result.cases)) {
+        @if let Some(findings) = each(shown, findings::render) {
             section #findings { h2 { "What came out" } (findings) }
         }
         @if shown.len() > 1 {
@@ -144,6 +145,15 @@ fn count_sections(shown: &[Shown<'_>]) -> Markup {
         }
         @if let Some(charts) = counts::charts(shown) {
             section #scaling { h2 { "Interrupts per operation over CPUs" } (charts) }
+        }
+        @if let Some(tables) = each(shown, |result| instructions::table(&result.cases)) {
+            section #instructions {
+                h2 { "Instructions per operation" }
+                p {
+                    "Of all CPUs together, kernel and program, in deterministic mode; Linux starts on the instruction clock with one CPU only."
+                }
+                (tables)
+            }
         }
         @if let Some(charts) = ablation::charts(shown) {
             section #ablation {

@@ -6,7 +6,7 @@ use super::chart::ratios::{self, Group, Scale};
 use super::chart::{Figure, data};
 use super::{Shown, workloads};
 use crate::number;
-use crate::result::case::{Case, Ratio, Verdict, by_workload, cpus};
+use crate::result::case::{Case, Ratio, Verdict, by_workload, cpus, off};
 use crate::result::{Mode, Record, System};
 
 /// A chart for each workload timed on both sides; all have the same axis. Nothing if there is none.
@@ -61,9 +61,7 @@ fn figure(result: &Shown<'_>, workload: &str, cases: &[&Case<'_>], scale: Scale)
 
 /// All times; nothing if none was measured.
 pub(super) fn table(cases: &[Case<'_>]) -> Option<Markup> {
-    let timed = |case: &&Case<'_>| {
-        case.timed(System::Ceasefire).or(case.timed(System::Linux)).is_some() || case.instructions().is_some()
-    };
+    let timed = |case: &&Case<'_>| case.timed(System::Ceasefire).or(case.timed(System::Linux)).is_some();
     if !cases.iter().any(|case| timed(&case)) {
         return None;
     }
@@ -83,7 +81,7 @@ pub(super) fn table(cases: &[Case<'_>]) -> Option<Markup> {
                         th.number scope="col" { "Linux" }
                         th.number scope="col" { "ratio (spread)" }
                         th scope="col" { "Ceasefire beside Linux" }
-                        th.number scope="col" { "instructions per operation" }
+                        th.number scope="col" { "Ceasefire without … ÷ with" }
                     }
                 }
                 @for (workload, cases) in by_workload(cases) {
@@ -118,13 +116,19 @@ fn row(case: &Case<'_>) -> Markup {
                 }
             }
             td.number {
-                @match case.instructions() {
-                    Some(count) => (number::whole(count.max(0.0).round() as u64)),
-                    None => span.weak { "–" },
+                @for (names, ratio) in slowdowns(case) {
+                    div { span.off { (off(names)) } " " (number::ratio(ratio)) }
                 }
             }
         }
     }
+}
+
+/// How many times as long ours takes with mechanisms off.
+fn slowdowns<'a>(case: &Case<'a>) -> Vec<(&'a [String], f64)> {
+    let time = |without: &[String]| case.timed_without(System::Ceasefire, without)?.nanoseconds_per_operation;
+    let Some(with) = time(&[]).filter(|time| *time > 0.0) else { return Vec::new() };
+    case.variants().into_iter().filter_map(|names| Some((names, time(names)? / with))).collect()
 }
 
 fn time(record: Option<&Record>) -> Markup {

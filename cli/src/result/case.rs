@@ -139,15 +139,20 @@ impl<'a> Case<'a> {
         self.count_of(System::Linux, &[])
     }
 
-    /// Ours with mechanisms off: which, and the count.
-    pub(crate) fn without(&self) -> Vec<(&'a [String], Count)> {
+    /// Which mechanisms were off, in each way in which some were.
+    pub(crate) fn variants(&self) -> Vec<&'a [String]> {
         let mut variants: Vec<&'a [String]> = Vec::new();
         for record in &self.records {
             if !record.without.is_empty() && !variants.contains(&record.without.as_slice()) {
                 variants.push(&record.without);
             }
         }
-        let counted = variants.into_iter();
+        variants
+    }
+
+    /// Ours with mechanisms off: which, and the count.
+    pub(crate) fn without(&self) -> Vec<(&'a [String], Count)> {
+        let counted = self.variants().into_iter();
         counted.filter_map(|off| Some((off, self.count_of(System::Ceasefire, off)?))).collect()
     }
 

@@ -201,6 +201,18 @@ pub(crate) struct Description {
     pub(crate) figures: BTreeMap<String, String>,
 }
 
+impl Absent {
+    /// "urcu signal on Linux with 8 CPUs".
+    pub(crate) fn subject(&self) -> String {
+        let words: Vec<_> = [self.workload.as_deref(), self.case.as_deref()].into_iter().flatten().collect();
+        let at = self.cpus.map(|cpus| format!(" with {}", case::cpus(cpus))).unwrap_or_default();
+        match &words[..] {
+            [] => format!("{}{at}", self.system),
+            words => format!("{} on {}{at}", words.join(" "), self.system),
+        }
+    }
+}
+
 impl Description {
     /// Whether the counts of a case do not depend on which thread runs when.
     pub(crate) fn is_exact(&self, case: Option<&str>) -> bool {
