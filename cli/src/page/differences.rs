@@ -1,7 +1,6 @@
 //! Several results beside each other: what differs between them.
 //!
-//! Every figure of the first result is the one that the others are compared with. Rows that changed stand first; the others are
-//! folded away.
+//! Every figure of the first result is the one that the others are compared with.
 
 use maud::{Markup, html};
 
@@ -16,23 +15,29 @@ struct Row {
     values: Vec<Option<f64>>,
 }
 
-/// Counts that differ between the results, and those that do not.
+/// Counts that differ between the results; folded away those that do not, and those that not all of the results have.
 pub(super) fn counts(results: &[Shown<'_>]) -> Markup {
-    let (changed, same): (Vec<_>, Vec<_>) = rows(results).into_iter().partition(Row::differs);
+    let (shared, partial): (Vec<_>, Vec<_>) =
+        rows(results).into_iter().partition(|row| row.values.iter().all(Option::is_some));
+    let (changed, same): (Vec<_>, Vec<_>) = shared.into_iter().partition(Row::differs);
     html! {
-        @if changed.is_empty() {
-            p { "All " (same.len()) " counts are the same within 2 %." }
-        } @else {
-            p {
-                (changed.len()) " of " (changed.len() + same.len()) " counts differ by more than 2 %, or stand in some of the files only. "
+        p {
+            @if changed.is_empty() && same.is_empty() {
+                "No count stands in all of the files."
+            } @else if changed.is_empty() {
+                "All " (same.len()) " counts that stand in all of the files are the same within 2 %."
+            } @else {
+                (changed.len()) " of the " (changed.len() + same.len()) " counts that stand in all of the files differ by more than 2 %. "
                 "Percentages are the change from " strong { (results[0].name) } "."
             }
-            (table(results, &changed, &number::count))
         }
-        @if !changed.is_empty() && !same.is_empty() {
-            details.data {
-                summary { "The " (same.len()) " counts that are the same" }
-                (table(results, &same, &number::count))
+        @if !changed.is_empty() { (table(results, &changed, &number::count)) }
+        @for (title, rows) in [("that are the same", same), ("that not all of the files have", partial)] {
+            @if !rows.is_empty() {
+                details.data {
+                    summary { "The " (rows.len()) " counts " (title) }
+                    (table(results, &rows, &number::count))
+                }
             }
         }
     }
@@ -56,13 +61,11 @@ pub(super) fn ratios(results: &[Shown<'_>]) -> Option<Markup> {
 }
 
 impl Row {
+    /// Of values that are all there: whether one is not the first.
     fn differs(&self) -> bool {
-        let first = self.values[0];
-        self.values.iter().any(|value| match (first, value) {
-            (Some(first), Some(value)) => (value - first).abs() > (first.abs() * 0.02).max(0.005),
-            (None, None) => false,
-            _ => true,
-        })
+        let mut values = self.values.iter().flatten();
+        let Some(first) = values.next() else { return false };
+        values.any(|value| (value - first).abs() > (first.abs() * 0.02).max(0.005))
     }
 }
 
