@@ -89,6 +89,7 @@ mod tests {
             wall_seconds: 1.0,
             load: None,
             pair: None,
+            traced: false,
             report: serde_json::Value::Null,
         };
         Made { subject: 0, run, measurements: Measurement::all_of(line).unwrap() }

@@ -245,6 +245,7 @@ mod tests {
             wall_seconds: 1.0,
             load: None,
             pair,
+            traced: false,
             report: serde_json::Value::Null,
         };
         let instructions = mode == Mode::Deterministic;

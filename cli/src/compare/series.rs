@@ -77,7 +77,7 @@ impl Plan {
 
 /// Linux, or why it is absent.
 enum Linux {
-    Here { prepared: Box<Prepared>, version: Option<LinuxVersion> },
+    Here { side: Side, prepared: Box<Prepared> },
     Absent { failure: Failure, version: Option<LinuxVersion> },
 }
 
@@ -89,6 +89,7 @@ pub(super) struct Series {
     linux: Linux,
     ours: Vec<Trial>,
     theirs: Vec<Trial>,
+    traced: Option<Trial>,
     ablation: Option<Ablation>,
     notes: Vec<String>,
     progress: Progress,
@@ -112,7 +113,7 @@ impl Series {
         });
         let linux = match Side::linux(options.linux.as_deref()) {
             Ok(side) => match side.prepare(order) {
-                Ok(prepared) => Linux::Here { prepared: Box::new(prepared), version: side.linux },
+                Ok(prepared) => Linux::Here { prepared: Box::new(prepared), side },
                 Err(failure @ Failure::Host(_)) => Linux::Absent { failure, version: None },
                 Err(failure) => return Err(failure),
             },
@@ -121,7 +122,8 @@ impl Series {
         };
         let sides = if matches!(linux, Linux::Here { .. }) { 2 } else { 1 };
         let ablated = if plan.explain { ablation::cases(&plan.order.without).len() } else { 0 };
-        let progress = Progress::of(plan.runs * sides + ablated as u32, plan.quiet);
+        let runs = plan.runs * sides + (sides - 1) + ablated as u32;
+        let progress = Progress::of(runs, plan.quiet);
         Ok(Series {
             plan,
             side,
@@ -129,6 +131,7 @@ impl Series {
             linux,
             ours: Vec::new(),
             theirs: Vec::new(),
+            traced: None,
             ablation: None,
             notes: note.into_iter().chain(watched).collect(),
             progress,
@@ -145,6 +148,7 @@ impl Series {
             self.ours_once(pair)?;
             self.linux_once(pair)?;
         }
+        self.trace_linux()?;
         if self.plan.explain {
             self.ablate()?;
         }
@@ -166,16 +170,32 @@ impl Series {
     }
 
     fn linux_once(&mut self, pair: u32) -> Result<(), Failure> {
-        let Linux::Here { prepared, version } = &self.linux else { return Ok(()) };
+        let Linux::Here { prepared, side } = &self.linux else { return Ok(()) };
         self.progress.next("on Linux");
         let attempt = self.plan.attempt(prepared);
         self.progress.clear();
         match attempt.into_trial(self.next, System::Linux, Some(pair), &prepared.order) {
             Ok(trial) => self.theirs.push(trial),
             Err(failure @ Failure::Signal(_)) => return Err(failure),
-            Err(failure) => self.linux = Linux::Absent { failure, version: version.clone() },
+            Err(failure) => self.linux = Linux::Absent { failure, version: side.linux.clone() },
         }
         self.next += 1;
+        Ok(())
+    }
+
+    /// Linux once more, counting flushes by reason.
+    fn trace_linux(&mut self) -> Result<(), Failure> {
+        let Linux::Here { side, .. } = &self.linux else { return Ok(()) };
+        self.progress.next("on Linux, counting flushes by reason");
+        let prepared = side.prepare(Order { trace: true, ..self.plan.on_linux().0 })?;
+        let attempt = self.plan.attempt(&prepared);
+        match attempt.into_trial(self.number(), System::Linux, None, &prepared.order) {
+            Ok(trial) => self.traced = Some(trial),
+            Err(failure @ Failure::Signal(_)) => return Err(failure),
+            Err(failure) => {
+                self.notes.push(format!("Linux's flushes could not be counted: {}.", headline(&failure)));
+            }
+        }
         Ok(())
     }
 
@@ -220,7 +240,7 @@ impl Series {
     pub(super) fn into_comparison(self, stopped: Option<&Failure>) -> Comparison {
         self.progress.clear();
         let (version, absent) = match self.linux {
-            Linux::Here { version, .. } => (version, None),
+            Linux::Here { side, .. } => (side.linux, None),
             Linux::Absent { version, failure } => (version, Some(headline(&failure))),
         };
         let incomplete = stopped.map(|failure| match failure {
@@ -234,7 +254,7 @@ impl Series {
             linux: self.theirs,
             version,
             absent,
-            traced: None,
+            traced: self.traced,
             ablation: self.ablation,
             notes: self.notes,
             incomplete,

@@ -14,13 +14,21 @@ use crate::tables;
 /// One kind of time.
 type Kind = (&'static str, fn(&Trial) -> Option<f64>);
 
-const KINDS: [Kind; 1] = [("elapsed", |trial| Some(trial.wall()))];
+const KINDS: [Kind; 4] = [
+    ("elapsed", |trial| Some(trial.wall())),
+    ("CPU: program", |trial| Some(trial.report.processor_time?.user as f64)),
+    ("CPU: kernel", |trial| Some(trial.report.processor_time?.system as f64)),
+    ("CPU: both", |trial| trial.report.processor_time.map(|time| (time.user + time.system) as f64)),
+];
 
 /// The table.
 pub(super) fn table(ours: &[Trial], linux: &[Trial]) -> String {
     let mut table = tables::plain(&["time", "Ceasefire", "Linux", "Ceasefire to Linux"]);
     tables::align_right(&mut table, &[1, 2, 3]);
     for (name, kind) in KINDS {
+        if ours.iter().chain(linux).all(|trial| kind(trial).is_none()) {
+            continue;
+        }
         let cell = |trials: &[Trial]| {
             let spread = Spread::of(trials.iter().filter_map(kind));
             spread.map_or("-".into(), |spread| measured(spread, trials.first().map(|trial| trial.run.mode)))

@@ -97,6 +97,7 @@ impl Trial {
             wall_seconds: 1.0,
             load: Some(0.5),
             pair: Some(pair),
+            traced: false,
             report: serde_json::Value::Null,
         };
         Trial { run, report, output: Vec::new(), errors: Vec::new() }

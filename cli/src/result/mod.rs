@@ -160,6 +160,9 @@ pub(crate) struct Run {
     pub(crate) load: Option<f64>,
     /// Runs of both sides with the same number were made one after the other: their times may be compared.
     pub(crate) pair: Option<u32>,
+    /// Linux counted its flushes by reason meanwhile, so its times mean nothing.
+    #[serde(default)]
+    pub(crate) traced: bool,
     /// What the guest's kernel reported (`protocol::report`).
     pub(crate) report: serde_json::Value,
 }
@@ -258,6 +261,7 @@ impl Run {
             wall_seconds: outcome.wall.as_secs_f64(),
             load,
             pair: None,
+            traced: order.trace,
             report: outcome.raw_report.clone(),
         }
     }
