@@ -111,7 +111,12 @@ impl Comparison {
             (0, 0) => "no interrupts on either side".into(),
             (one, other) => format!("{} on Ceasefire, {other} on Linux{worse}", count(one, "interrupt")),
         };
-        format!("In short: {interrupts}; {time}.")
+        let calls = [ours, linux].map(|trial| trial.report.other_calls(trial.run.system));
+        let barriers = match calls {
+            [0, _] => String::new(),
+            [one, other] => format!(", for barriers {one} to {other}"),
+        };
+        format!("In short: {interrupts}{barriers}; {time}.")
     }
 
     /// The form that is saved.

@@ -48,6 +48,7 @@ impl Evidence<'_> {
             None => self.avoided(shares.is_empty()).into_iter().collect(),
         });
         sentences.extend(self.on_linux(&shares));
+        sentences.extend(self.barriers());
         sentences.extend(advice(&shares));
         sentences.join(" ")
     }
@@ -164,6 +165,8 @@ impl Evidence<'_> {
         let number = count(theirs, "interrupt");
         Some(match (self.standing?, ours, theirs) {
             (_, 0, 0) => return None,
+            // There is more to be said of its barriers.
+            (_, 0, _) if !shares.is_empty() && operation.is_none() => return None,
             (Verdict::Worse, ours, 0) => {
                 format!("Linux has none, so HERE CEASEFIRE IS WORSE, by {}.", count(ours, "interrupt"))
             }
@@ -178,6 +181,21 @@ impl Evidence<'_> {
             }
             (Verdict::Better, ..) => format!("Linux has {number}{reason}."),
             (Verdict::Same, ..) => format!("Linux has {number}, about the same{reason}."),
+        })
+    }
+}
+
+impl Evidence<'_> {
+    /// Barriers are no translations, and Linux counts them among other calls.
+    fn barriers(&self) -> Option<String> {
+        let ours = self.ours.other_calls(System::Ceasefire);
+        let theirs = self.linux?.other_calls(System::Linux);
+        let on_linux = Operation::of(Cause::Membarrier, false).on_linux;
+        (ours > 0).then(|| {
+            format!(
+                "For its memory barriers Ceasefire sends {} and Linux {theirs}, calls of other kinds included: it {on_linux}.",
+                count(ours, "interrupt")
+            )
         })
     }
 }
@@ -379,5 +397,16 @@ mod tests {
         assert!(text.contains("first writes to pages that were read before"), "{text}");
         let text = paragraph(&copies.with("requested", "fork", [1, 0]), None);
         assert!(text.contains("shared since a fork: start programs with posix_spawn"), "{text}");
+    }
+
+    #[test]
+    fn barriers_are_compared_with_calls() {
+        let barriers = ours().with("requested", "membarrier", [50, 0]).with("sent", "membarrier", [30, 0]);
+        let linux = linux(2).with("linux", "CAL", [152, 10]);
+        let text = paragraph(&barriers, Some(&linux));
+        assert!(text.starts_with("All 30 interrupts come from membarrier: 50 requests"), "{text}");
+        let expected = "For its memory barriers Ceasefire sends 30 interrupts and Linux 160, calls of other kinds included: it \
+                        interrupts every CPU that runs a thread of the process";
+        assert!(text.contains(expected) && !text.contains("Linux has"), "{text}");
     }
 }

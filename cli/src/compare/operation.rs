@@ -117,7 +117,8 @@ impl Operation {
                 "membarrier",
                 "memory barriers that one thread asks for on behalf of all",
                 "interrupts every CPU that runs a thread of the process, also in a system call",
-                "ask for barriers less often, say once for a batch of objects to free, or for the delayed form                  (MEMBARRIER_CMD_GLOBAL), which interrupts nobody here",
+                "ask for barriers less often, say once for a batch of objects to free, or for the delayed form \
+                 (MEMBARRIER_CMD_GLOBAL), which interrupts nobody here",
             ),
         };
         Operation { name, doing, on_linux, advice }
