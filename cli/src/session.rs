@@ -159,7 +159,14 @@ pub(crate) fn run(
     let report = joined(report);
     let complaints = complaints.map(joined).unwrap_or_default();
     let is_watched = sanitizer.is_some();
-    let sanitized = sanitizer.and_then(|listener| listener.join().ok()?);
+    let (ending, sanitized) = match (ending, sanitizer.and_then(|listener| listener.join().ok()?)) {
+        // Another CPU has switched the machine off before it came by the sanitizer.
+        (Ending::EmulatorGone, Some(Message::Violation(violation))) => {
+            (Ending::StaleAccess(Box::new(violation)), None)
+        }
+        (ending, Some(Message::Summary(summary))) => (ending, Some(summary)),
+        (ending, _) => (ending, None),
+    };
 
     let story = |sentence: String| {
         Failure::Guest(if guest.linux {
@@ -326,18 +333,16 @@ fn collect(mut from: impl Read, copy: Option<Shared>) -> Vec<u8> {
     all
 }
 
-/// Waits for what the sanitizer has to say. What it says at the end is returned.
-fn listen(from: impl Read, events: &Sender<Event>) -> Option<Summary> {
+/// Waits for the one thing that the sanitizer says, and tells the others if that ends the run.
+fn listen(from: impl Read, events: &Sender<Event>) -> Option<Message> {
     let mut line = String::new();
     BufReader::new(from).read_line(&mut line).ok()?;
-    match serde_json::from_str(&line).ok()? {
-        Message::Summary(summary) => Some(summary),
-        Message::Violation(violation) => {
-            // The run may have ended meanwhile.
-            let _ = events.send(Event::StaleAccess(Box::new(violation)));
-            None
-        }
+    let message = serde_json::from_str(&line).ok()?;
+    if let Message::Violation(violation) = &message {
+        // The run may have ended meanwhile.
+        let _ = events.send(Event::StaleAccess(Box::new(violation.clone())));
     }
+    Some(message)
 }
 
 /// Sends the program's input once the guest is ready for it. The thread may outlive the run, blocked on our own input.

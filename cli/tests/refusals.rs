@@ -230,3 +230,19 @@ fn the_mechanisms_are_explained_on_request() {
         assert!(message.lines().any(|line| line.trim_start().starts_with(name)), "{message}");
     }
 }
+
+#[test]
+fn what_the_sanitizer_cannot_watch() {
+    let folder = folder();
+    assert_refused(
+        folder.path(),
+        &["linux", "--sanitize", "--", "/bin/busybox", "true"],
+        &["Linux declares nothing"],
+    );
+    // A kernel that is none of ours.
+    assert_refused(
+        folder.path(),
+        &["run", "--sanitize", "--kernel-image", "./object", "--", "/bin/busybox", "true"],
+        &["--sanitize", "declares nothing"],
+    );
+}
