@@ -3,6 +3,9 @@
  * Expedited is MEMBARRIER_CMD_PRIVATE_EXPEDITED today, delayed is MEMBARRIER_CMD_GLOBAL. The interrupts of a barrier are no
  * flushes: they are in the row CAL.
  *
+ * The caller pauses after each call. Where one emulator thread runs all CPUs in turn, a spinning thread may stand still in a timer
+ * interrupt, and a kernel that need not interrupt it there would make hundreds of calls before it goes on.
+ *
  * Bound: a thread that spins in user mode executes no barrier unless it is interrupted, and an expedited call returns long before it
  * would be interrupted for another reason: one interrupt for each spinning thread. A delayed call may wait until every CPU has
  * passed through its kernel anyway (a tick does): none.
@@ -23,8 +26,10 @@ static void measure(const char *kind, int command, int spinning, long calls, dou
 {
 	start_beside(spinning, spin);
 	struct measurement loop = begin("CAL:");
-	for (long i = 0; i < calls; i++)
+	for (long i = 0; i < calls; i++) {
 		check(membarrier(command) == 0);
+		relax();
+	}
 	end(&loop);
 	end_beside();
 	char name[32];
