@@ -230,3 +230,83 @@ fn patterns() -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result;
+
+    /// The page of results that are kept for the browser's tests (`cli/tests/page.rs`).
+    fn page(names: &[&str]) -> String {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results");
+        let documents = names.iter().map(|name| result::read(&folder.join(name)).unwrap());
+        let documents: Vec<_> = documents.collect();
+        let titled = names.iter().zip(&documents).map(|(name, document)| Titled { name, document });
+        render(&titled.collect::<Vec<_>>())
+    }
+
+    fn assert_says(page: &str, texts: &[&str]) {
+        for text in texts {
+            assert!(page.contains(text), "the page does not say '{text}'");
+        }
+    }
+
+    #[test]
+    fn what_is_worse_and_what_is_absent_stands_in_words() {
+        assert_says(
+            &page(&["bench.json"]),
+            &[
+                "More interrupts per operation than Linux",
+                "▲ worse than Linux: +104\u{a0}%",
+                "▲ slower than Linux",
+                "membarrier-loop on Ceasefire with 8 CPUs failed</strong>: the run did not end within 60 seconds",
+                "lru-file-mmap-read on Ceasefire</strong>: ",
+                "9f2c1b7e5a40d3c89f2c1b7e5a40d3c89f2c1b7e5a40d3c89f2c1b7e5a40d3c8",
+            ],
+        );
+    }
+
+    #[test]
+    fn several_results_are_compared_with_the_first() {
+        let page = page(&["bench.json", "older.json"]);
+        assert_says(
+            &page,
+            &["2 results side by side", "change from <strong>bench.json</strong>", "+33\u{a0}%"],
+        );
+        assert_says(&page, &["that not all of the files have", "only here", "not here"]);
+    }
+
+    #[test]
+    fn a_comparison_has_reasons_and_its_ablation() {
+        let page = page(&["compare.json"]);
+        assert_says(
+            &page,
+            &["Fewer interrupts than Linux: −50\u{a0}%", "3,000 promotion off", "1,500 all on"],
+        );
+        assert_says(
+            &page,
+            &["Permissions were changed.", "translations invalidated on request of another CPU"],
+        );
+    }
+
+    #[test]
+    fn whatever_a_file_says_stays_text() {
+        let page = page(&["hostile.json"]);
+        for tag in ["<script", "<img", "<b>", "<i>", "<u>", "<h1>x"] {
+            assert!(!page.contains(tag), "{tag} came through");
+        }
+        assert_says(
+            &page,
+            &["&lt;script&gt;document.title=&quot;owned&quot;&lt;/script&gt;", "This result is incomplete"],
+        );
+        assert!(!page.contains("0.30000000000000004") && !page.contains("NaN"));
+    }
+
+    #[test]
+    fn a_result_without_anything_still_makes_a_page() {
+        let document = Document::new(Vec::new(), Vec::new());
+        let page = render(&[Titled { name: "nothing", document: &document }]);
+        assert_says(&page, &["no run was made on Linux", "How it was measured"]);
+        assert!(!page.contains("<figure"));
+    }
+}
