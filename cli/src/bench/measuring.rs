@@ -27,7 +27,7 @@ pub(super) const LIMIT: Duration = Duration::from_secs(120);
 /// So many workloads, and no other, must fail on Linux for the kernel itself to be given up.
 const HOPELESS: usize = 2;
 /// More guests side by side need more memory than small hosts have.
-const SIDE_BY_SIDE: usize = 4;
+const SIDE_BY_SIDE: u32 = 4;
 
 /// What the steps are made of.
 pub(super) struct Measuring<'a> {
@@ -76,17 +76,16 @@ impl Measuring<'_> {
     pub(super) fn all(&self, phases: &[Phase]) -> Gathered {
         let gathered = Mutex::new(Gathered::default());
         for (index, phase) in phases.iter().enumerate() {
-            let workers = if phase.side_by_side { side_by_side() } else { 1 };
             let queue = Mutex::new(phase.groups.iter());
             let later = &phases[index + 1..];
             std::thread::scope(|scope| {
-                for _ in 0..workers {
+                for _ in 0..workers(phase) {
                     scope.spawn(|| {
                         while let Some((group, rest)) = next(&queue) {
                             if self.interruption.signal().is_some() {
                                 return;
                             }
-                            let left = time_left(&locked(&gathered).pace, workers, group, rest, later);
+                            let left = self.time_left(&locked(&gathered).pace, (phase, group, rest), later);
                             self.group(phase, group, left, &gathered);
                         }
                     });
@@ -107,11 +106,23 @@ impl Measuring<'_> {
         }
         for step in group {
             if self.interruption.signal().is_none() && !locked(gathered).has_given_up(step) {
-                self.progress.begin(&self.describe(step), left.min(remaining));
+                self.progress.begin(&self.describe(step), left);
                 self.step(step, gathered);
             }
             self.progress.advance(1);
         }
+    }
+
+    /// What this group, the rest of its phase and the later phases will take: all that is planned, or what fits into the budget,
+    /// or what is made even beyond that.
+    fn time_left(&self, pace: &Pace, now: (&Phase, &[Step], &[Vec<Step>]), later: &[Phase]) -> Duration {
+        let (phase, group, rest) = now;
+        let here = pace.estimate_all(group.iter().chain(rest.iter().flatten())) / workers(phase);
+        let of_phase = |phase: &Phase| pace.estimate_all(phase.groups.iter().flatten()) / workers(phase);
+        let all = here + later.iter().map(of_phase).sum::<Duration>();
+        let certain = later.iter().filter(|phase| phase.essential).map(of_phase).sum::<Duration>();
+        let certain = if phase.essential { here + certain } else { certain };
+        all.min(certain.max(self.budget.saturating_sub(self.started.elapsed())))
     }
 
     fn step(&self, step: &Step, gathered: &Mutex<Gathered>) {
@@ -211,8 +222,10 @@ fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
-fn side_by_side() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(SIDE_BY_SIDE)
+/// How many runs of a phase are made at once.
+fn workers(phase: &Phase) -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    if phase.side_by_side { cores.min(SIDE_BY_SIDE) } else { 1 }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -224,16 +237,6 @@ fn next<'a>(queue: &Mutex<std::slice::Iter<'a, Vec<Step>>>) -> Option<(&'a [Step
     let mut queue = locked(queue);
     let group = queue.next()?;
     Some((group, queue.as_slice()))
-}
-
-/// What this group, the rest of its phase and the later phases will take.
-fn time_left(pace: &Pace, workers: usize, group: &[Step], rest: &[Vec<Step>], later: &[Phase]) -> Duration {
-    let here = pace.estimate_all(group.iter().chain(rest.iter().flatten()));
-    let of_phase = |phase: &Phase| {
-        let workers = if phase.side_by_side { side_by_side() } else { 1 };
-        pace.estimate_all(phase.groups.iter().flatten()) / workers as u32
-    };
-    here / workers as u32 + later.iter().map(of_phase).sum::<Duration>()
 }
 
 fn leave_out(gathered: &mut Gathered, phase: &Phase, group: &[Step]) {
