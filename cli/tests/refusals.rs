@@ -127,7 +127,8 @@ fn comparisons_that_make_no_sense() {
     for (arguments, words) in [
         (&["--runs", "0", "x"][..], &["--runs", "1..=100"][..]),
         (&[], &["<PROGRAM>"]),
-        (&["--linux", "no/such/x", "--runs", "1", "--", "./text"], &["ELF"]),
+        (&["--linux", "no/such/x", "--", "/bin/busybox"], &["no/such/x"]),
+        (&["--linux", "plain", "--", "/bin/busybox"], &["plain", "bzImage"]),
         (&["--without", "eager", "x"], &["eager", "vanilla"]),
         (&["--json", "folder", "--", "/bin/busybox"], &["is a folder"]),
         (&["--html", "no/such/folder/x", "--", "/bin/busybox"], &["no folder no/such/folder"]),

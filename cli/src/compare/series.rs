@@ -103,6 +103,8 @@ impl Series {
     /// # Errors
     /// What is wrong with the request or with our side; a Linux that cannot be had is only absent.
     pub(super) fn new(plan: Plan, options: &Compare) -> Result<Self, Failure> {
+        // Before our kernel is built, which takes its time.
+        let given = options.linux.as_deref().map(|path| Side::linux(Some(path))).transpose()?;
         let side = Side::ceasefire(options.guest.kernel_image.as_deref());
         let prepared = side.prepare(plan.order.clone())?;
         let (order, note) = plan.on_linux();
@@ -111,7 +113,7 @@ impl Series {
              the counts; the times cannot be compared."
                 .to_owned()
         });
-        let linux = match Side::linux(options.linux.as_deref()) {
+        let linux = match given.map_or_else(|| Side::linux(None), Ok) {
             Ok(side) => match side.prepare(order) {
                 Ok(prepared) => Linux::Here { prepared: Box::new(prepared), side },
                 Err(failure @ Failure::Host(_)) => Linux::Absent { failure, version: None },

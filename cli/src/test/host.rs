@@ -26,7 +26,7 @@ enum Kind {
 }
 
 /// All steps, the quickest to fail first.
-pub(super) const STEPS: [Step; 11] = [
+pub(super) const STEPS: [Step; 12] = [
     Step { name: "format", command: format, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "kernel build", command: kernel_build, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "unit tests", command: unit_tests, kind: Kind::Harness, needs: None, slow: false },
@@ -40,6 +40,13 @@ pub(super) const STEPS: [Step; 11] = [
     Step {
         name: "bench",
         command: bench,
+        kind: Kind::Harness,
+        needs: Some("qemu-system-x86_64"),
+        slow: true,
+    },
+    Step {
+        name: "compare",
+        command: compare,
         kind: Kind::Harness,
         needs: Some("qemu-system-x86_64"),
         slow: true,
@@ -66,18 +73,18 @@ fn unit_tests() -> Command {
     cargo(&["test", "--locked", "--quiet", "--no-fail-fast"])
 }
 
-/// These boot guests, so `unit tests` leaves them out.
 fn bench() -> Command {
-    cargo(&[
-        "test",
-        "--locked",
-        "--quiet",
-        "--package=ceasefire",
-        "--test=bench",
-        "--",
-        "--ignored",
-        "--test-threads=1",
-    ])
+    with_guests("--test=bench")
+}
+
+fn compare() -> Command {
+    with_guests("--test=comparison")
+}
+
+/// These boot guests, so `unit tests` leaves them out.
+fn with_guests(test: &str) -> Command {
+    let package = ["test", "--locked", "--quiet", "--package=ceasefire", test];
+    cargo(&[&package[..], &["--", "--ignored", "--test-threads=1"]].concat())
 }
 
 /// These are ignored without a browser, so `unit tests` leaves them out.
