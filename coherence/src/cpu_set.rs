@@ -183,6 +183,13 @@ impl AtomicCpuSet {
         self.words[cpu.word()].fetch_or(cpu.bit(), ordering) == 0
     }
 
+    /// `insert` as a load and a store: wrong, and kept so that the explorer shows that it can tell.
+    #[cfg(simulated)]
+    pub(crate) fn insert_by_plain_store(&self, cpu: CpuId) {
+        let word = &self.words[cpu.word()];
+        word.store(word.load(Ordering::Relaxed) | cpu.bit(), Ordering::Relaxed);
+    }
+
     /// Takes a CPU out with the given ordering.
     pub(crate) fn remove(&self, cpu: CpuId, ordering: Ordering) {
         self.words[cpu.word()].fetch_and(!cpu.bit(), ordering);

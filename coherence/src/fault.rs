@@ -60,11 +60,31 @@ pub enum Fault {
     RegistrationNotTold,
     /// A grace period has no fence between what its caller did and reading who is in user mode.
     NoFenceGracePeriod,
+
+    // The rest is there for the explorer's past bugs (`machine/src/simulated/past_bugs/`).
+    /// Joining `active` is a load and a plain store, without a fence.
+    PlainJoin,
+    /// A request for everything carries no generation, so every target takes it for an old one.
+    RequestWithoutGeneration,
+    /// A request to a CPU that has one before it is dropped.
+    RequestLost,
+    /// An initiator waits with interrupts off.
+    WaitsWithInterruptsOff,
+    /// A target that invalidated one range claims to be up to date with newer requests too.
+    ClaimsCurrent,
+    /// A tag slot that another space had is taken over with what is cached under it.
+    TagKeptForAnother,
+    /// Switching in under a tag, generations are not compared.
+    NoComparisonEntering,
+    /// A CPU that borrowed a space is still marked so when it has entered another one.
+    StaysLazy,
+    /// A request for a space that is not loaded counts for the space that is.
+    ForeignFlushClaims,
 }
 
 #[cfg(any(loom, shuttle, simulated))]
 impl Fault {
-    /// Every fault.
+    /// Every fault that loom's and shuttle's models must catch.
     pub const ALL: [Self; 25] = [
         Self::NoFenceComingBack,
         Self::NoFenceEntering,

@@ -192,11 +192,18 @@ impl<P: Platform> Coherence<P> {
         let targets = self.targets(space, flush, me);
 
         let request = Request { space: space.id(), generation, flush };
-        let ticket = self.send(me, &Errand::Flush(request), &targets, cause);
+        let mut posted = request;
+        if flush.extent == Extent::All && self.has_fault(Fault::RequestWithoutGeneration) {
+            posted.generation = Generation::ZERO;
+        }
+        let ticket = self.send(me, &Errand::Flush(posted), &targets, cause);
         // Interrupts are off, lest a request by another CPU moves this CPU's root or generation halfway through.
         self.platform.without_interrupts(|| {
             self.execute(me, Some(space), &request, Executor::Initiator);
         });
+        if self.has_fault(Fault::WaitsWithInterruptsOff) {
+            self.platform.without_interrupts(|| self.wait(me, &targets, ticket));
+        }
         self.wait(me, &targets, ticket);
         FlushedGeneration(generation)
     }
@@ -283,8 +290,15 @@ impl<P: Platform> Coherence<P> {
         cpu.request.0.post(errand, ticket);
         // Release: whoever takes the bit reads the request, and finds the changes of the tables when it walks them.
         // All words of an inbox are emptied by one handler, but each is enough to bring an interrupt.
-        let interrupted: CpuSet =
-            targets.iter().filter(|target| self.cpu(*target).inbox.0.insert(me, Ordering::Release)).collect();
+        let is_lost = |target: &CpuId| {
+            self.has_fault(Fault::RequestLost)
+                && !self.cpu(*target).inbox.0.load(Ordering::Relaxed).is_empty()
+        };
+        let interrupted: CpuSet = targets
+            .iter()
+            .filter(|target| !is_lost(target))
+            .filter(|target| self.cpu(*target).inbox.0.insert(me, Ordering::Release))
+            .collect();
         cpu.counters.add(Row::Sent(cause), interrupted.len() as u64);
         cpu.counters
             .add(Row::Skipped(Reason::InterruptPending), targets.difference(&interrupted).len() as u64);
@@ -358,6 +372,13 @@ impl<P: Platform> Coherence<P> {
         let (mut outcome, caught_up) = decide(&standing, request, current);
         if outcome == Outcome::FullBehind && self.has_fault(Fault::NoGapRule) {
             outcome = Outcome::Ranged;
+        }
+        let follows = request.generation == standing.caught_up.next();
+        if outcome == Outcome::FullBehind && follows && self.has_fault(Fault::ClaimsCurrent) {
+            outcome = Outcome::Ranged;
+        }
+        if outcome == Outcome::NotLoaded && self.has_fault(Fault::ForeignFlushClaims) {
+            private.slots.catch_up(private.slot(), request.generation);
         }
         let range = match request.flush.extent {
             Extent::Range(range) => Some(range),

@@ -134,13 +134,18 @@ impl<P: Platform> Coherence<P> {
 
         let generation = self.join(me, entering, Fault::NoFenceEntering, Fault::GenerationBeforeSetEntering);
         let (slot, held) = private.slots.choose(entering.id(), self.platform.tags());
-        let keep = held && self.is_fresh(me, slot, generation);
+        let keep = (held
+            && (self.is_fresh(me, slot, generation) || self.has_fault(Fault::NoComparisonEntering)))
+            || self.has_fault(Fault::TagKeptForAnother);
         private.slots.assign(slot, entering.id(), generation);
         if let (Some(left), true) = (left, self.has_fault(Fault::LeaveSetsBeforeLoad)) {
             self.leave_sets(me, left, was_lazy);
         }
         self.platform.load_root(entering.root(), slot.tag(), keep);
         private.set_loaded(entering.id(), slot);
+        if self.has_fault(Fault::StaysLazy) {
+            private.set_lazy(was_lazy);
+        }
         if let Some(left) = left {
             self.leave_sets(me, left, was_lazy);
         }
@@ -192,6 +197,11 @@ impl<P: Platform> Coherence<P> {
     /// Joins `active` and reads the generation, in this order for every CPU to see.
     fn join(&self, me: CpuId, entering: &Space, no_fence: Fault, generation_first: Fault) -> Generation {
         let early = self.has_fault(generation_first).then(|| entering.generation());
+        #[cfg(simulated)]
+        if self.has_fault(Fault::PlainJoin) {
+            entering.active.insert_by_plain_store(me);
+            return entering.generation();
+        }
         entering.active.insert(me, Ordering::Relaxed);
         // Full fence, between joining and reading the generation. It pairs with the fence in `Coherence::flush`
         // (shootdown.rs), between advancing the generation and reading `active`. Without either, both could read the old: the

@@ -122,6 +122,12 @@ impl<E: Environment> AddressSpace<E> {
         self.layout.read()
     }
 
+    /// The layout without its lock.
+    #[cfg(simulated)]
+    pub(crate) fn layout_pointer(&self) -> *const Layout<E> {
+        self.layout.data_ptr()
+    }
+
     pub(crate) fn try_shared(&self) -> Option<Shared<'_, E>> {
         self.layout.try_read()
     }

@@ -24,6 +24,8 @@ extern crate std;
 mod access;
 mod address_space;
 mod advise;
+#[cfg(simulated)]
+mod agent;
 mod area;
 mod areas;
 mod backing;

@@ -21,20 +21,10 @@ pub enum Mistake {
     ForkFlushedAfterUnlock,
     /// The first store to a page of zeroes flushes nothing.
     ZeroesNotFlushed,
-}
-
-#[cfg(simulated)]
-impl Mistake {
-    /// Every mistake.
-    pub const ALL: [Self; 7] = [
-        Self::CopyMappedBeforeFlush,
-        Self::FramesFreedBeforeFlush,
-        Self::TablesFreedBeforeFlush,
-        Self::TablesNotCalledFreed,
-        Self::DropFlushedAfterUnlock,
-        Self::ForkFlushedAfterUnlock,
-        Self::ZeroesNotFlushed,
-    ];
+    /// `mremap` flushes after the tables' locks are released.
+    MoveFlushedAfterUnlock,
+    /// `mremap` flushes anonymous pages only once, at its end.
+    MoveFlushedAtEnd,
 }
 
 #[cfg(simulated)]

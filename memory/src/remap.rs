@@ -6,7 +6,7 @@
 //! reference, flush only the new address, and give the frame away, while some CPU still reached it through the old
 //! one. (That was CVE-2018-18281.) The new addresses need no flush: nothing was mapped there.
 
-use coherence::Cause;
+use coherence::{Cause, Flush};
 
 use crate::address_space::{AddressSpace, Layout};
 use crate::area::Area;
@@ -15,8 +15,9 @@ use crate::entry::Entry;
 use crate::environment::Environment;
 use crate::error::{Error, OutOfMemory};
 use crate::map::{Place, find_place};
+use crate::mistake::{Mistake, is_made};
 use crate::page_table::{LEAF_SPAN, PageTable};
-use crate::range::{PageRange, USER_END, is_aligned, round_up};
+use crate::range::{PAGE_SIZE, PageRange, USER_END, is_aligned, round_up};
 use crate::unmap::take_tables;
 
 /// What `mremap` is asked for. The numbers are the program's, unchecked.
@@ -147,9 +148,14 @@ impl<E: Environment> AddressSpace<E> {
         }
         let area = layout.areas.find(request.address).ok_or(Error::NotMapped)?;
         let moved = area.moved(request.address, target);
+        let at_end = moved.is_private_anonymous() && is_made(Mistake::MoveFlushedAtEnd);
         layout.areas.insert(moved);
         if let Some(source) = source {
-            self.move_pages(&layout.tables, source, target.start());
+            self.move_pages(&layout.tables, source, target.start(), at_end);
+            if at_end {
+                let flush = Flush::range(source.start(), source.end(), PAGE_SIZE);
+                self.environment.coherence().flush(self.space(), flush, Cause::Mremap);
+            }
             if !request.keep_source {
                 // Empty by now: this flushes only if it frees tables.
                 self.remove(layout, source, Cause::Mremap);
@@ -159,7 +165,7 @@ impl<E: Environment> AddressSpace<E> {
     }
 
     /// Moves all entries of `source` to `target`, where the tables are prepared and nothing is mapped.
-    fn move_pages(&self, tables: &PageTable<E>, source: PageRange, target: u64) {
+    fn move_pages(&self, tables: &PageTable<E>, source: PageRange, target: u64, at_end: bool) {
         for_each_extent(source, target, |part, to| {
             let mut changes = self.changes(Cause::Mremap);
             let Some(mut from_leaf) = tables.leaf(part.start()) else {
@@ -174,8 +180,13 @@ impl<E: Environment> AddressSpace<E> {
             let mut to_leaf = if is_same { None } else { tables.leaf(to) };
             for (address, _) in from_leaf.used_pages(part) {
                 let old = from_leaf.replace(address, Entry::EMPTY);
-                changes.changed(address, old, Entry::EMPTY);
+                if !at_end {
+                    changes.changed(address, old, Entry::EMPTY);
+                }
                 to_leaf.as_mut().unwrap_or(&mut from_leaf).replace(to + (address - part.start()), old);
+            }
+            if is_made(Mistake::MoveFlushedAfterUnlock) {
+                drop((from_leaf, to_leaf));
             }
             // Before either table is unlocked, as said above.
             changes.finish();

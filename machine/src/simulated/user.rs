@@ -176,6 +176,14 @@ impl SimulatedEnvironment {
         }
         let Hidden { caches, oracle, .. } = hidden;
         let translation = caches[cpu].translation(page).expect("it was cached above").clone();
+        if translation.root != caches[cpu].root {
+            // Never to be seen by this program: the tag was another space's.
+            let frame = translation.frame() >> 12;
+            guard.found(format!(
+                "D1, frame safety: CPU {cpu} reaches frame {frame:x} at {page:#x} through a cached entry of another space"
+            ));
+            return Err(true);
+        }
         let now = machine.entry_in_memory(translation.root, page);
         if let Some(sentence) = oracle.judge(access, &translation, now) {
             guard.found(sentence);
@@ -237,6 +245,20 @@ impl SimulatedEnvironment {
         dropped.expect("a scenario drops what can be dropped");
     }
 
+    /// A program drops a page of another one's space (`process_madvise`).
+    pub(super) fn drop_pages_of(&self, number: usize, range: PageRange) {
+        let space = self.space(number);
+        let dropped = self.call("process_madvise", &space, range, Promise::Removal, || {
+            space.advise(range, Advice::DontNeed)
+        });
+        dropped.expect("a scenario drops what can be dropped");
+    }
+
+    /// A kernel thread takes a page out, which it found by the reverse way.
+    pub(super) fn evict(&self, number: usize, address: u64) {
+        self.space(number).evict(address);
+    }
+
     /// `mprotect`.
     pub(super) fn protect(&self, range: PageRange, rights: Rights) {
         let space = self.loaded();
@@ -277,13 +299,15 @@ impl SimulatedEnvironment {
             explorer::as_cpu(cpu, || self.leave());
         }
         let spaces = std::mem::take(&mut self.0.hidden().spaces);
-        for space in &spaces {
-            let (active, lazy) = (space.space().active(), space.space().lazy());
-            if !active.is_empty() || !lazy.is_empty() {
-                return Err(format!(
-                    "CPUs {active:?} and {lazy:?} are in the sets of a space that they left"
-                ));
-            }
+        let kept = spaces
+            .iter()
+            .find(|space| !space.space().active().is_empty() || !space.space().lazy().is_empty());
+        if let Some(kept) = kept {
+            let (active, lazy) = (kept.space().active(), kept.space().lazy());
+            let sentence = format!("CPUs {active:?} and {lazy:?} are in the sets of a space that they left");
+            // A space may not end so.
+            std::mem::forget(spaces);
+            return Err(sentence);
         }
         drop(spaces);
         let (free, before) = (self.frames().statistics().free, self.0.hidden().free);

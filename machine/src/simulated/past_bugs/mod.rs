@@ -12,7 +12,11 @@ macro_rules! past_bugs {
 }
 
 past_bugs! {
+    anonymous_pages_moved_without_flush,
+    another_space_flushed,
+    borrower_mark_kept,
     borrower_not_told_of_freed_tables,
+    borrowers_left_before_the_flush,
     copy_mapped_before_flush,
     drop_flushed_after_unlock,
     early_acknowledgement,
@@ -23,7 +27,17 @@ past_bugs! {
     generation_advanced_by_plain_store,
     generation_read_before_the_set_is_joined,
     generations_not_compared,
+    move_flushed_after_unlock,
+    newer_request_claimed,
+    request_lost_in_a_full_queue,
+    request_without_generation,
+    set_joined_without_a_barrier,
+    sets_left_before_the_load,
     sets_read_in_the_wrong_order,
     tables_freed_before_flush,
+    tag_entered_without_comparison,
+    tag_of_another_space_kept,
+    users_left_before_borrowers_are_joined,
+    waits_with_interrupts_off,
     zeroes_not_flushed,
 }

@@ -77,6 +77,7 @@ pub(in super::super) const COPY_AND_TWO_READERS: Scenario = Scenario {
             let _ = machine.load(PAGE);
         },
     ],
+    bounds: [1, 2, 3],
     ..Scenario::BASE
 };
 
@@ -139,5 +140,6 @@ pub(in super::super) const FIRST_STORE_AND_TWO_READERS: Scenario = Scenario {
         explorer::as_cpu(1, || machine.load(PAGE)).expect("it is mapped");
     },
     cpus: COPY_AND_TWO_READERS.cpus,
+    bounds: [1, 2, 3],
     ..Scenario::BASE
 };

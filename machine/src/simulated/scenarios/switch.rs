@@ -70,6 +70,64 @@ pub(in super::super) const SWITCH_BACK_AND_FORTH: Scenario = Scenario {
     ..Scenario::BASE
 };
 
+pub(in super::super) const ENTER_FROM_BORROWING: Scenario = Scenario {
+    name: "enter-from-borrowing",
+    about: "a CPU that borrows one space enters another one while a page is unmapped there",
+    setup: |machine| {
+        two_spaces(machine);
+        explorer::as_cpu(1, || machine.go_lazy());
+    },
+    cpus: ENTER_AND_MUNMAP.cpus,
+    ..Scenario::BASE
+};
+
+pub(in super::super) const THREE_SPACES_ON_TWO_TAGS: Scenario = Scenario {
+    name: "three-spaces-on-two-tags",
+    about: "a CPU switches between more spaces than it has tags: under a tag that was another space's nothing is left",
+    setup: |machine| {
+        two_spaces(machine);
+        machine.new_space();
+    },
+    cpus: &[
+        |machine| machine.unmap(pages(NEXT, 1)),
+        |machine| {
+            machine.activate(2);
+            let _ = machine.load(PAGE);
+            machine.activate(0);
+            let _ = machine.load(NEXT);
+        },
+    ],
+    tags: 2,
+    ..Scenario::BASE
+};
+
+pub(in super::super) const FLUSH_OF_ANOTHER_SPACE: Scenario = Scenario {
+    name: "flush-of-another-space",
+    about: "a CPU flushes a space that it has not loaded: that says nothing about the one that it has",
+    setup: |machine| {
+        two_spaces(machine);
+        explorer::as_cpu(1, || machine.activate(0));
+        explorer::as_cpu(0, || {
+            machine.activate(1);
+            machine.map(pages(PAGE, 1));
+            machine.store(PAGE, 3).expect("it is mapped");
+        });
+        explorer::as_cpu(2, || machine.activate(1));
+    },
+    cpus: &[
+        |machine| {
+            machine.drop_pages_of(0, pages(PAGE, 1));
+            let _ = machine.load(PAGE);
+        },
+        |machine| {
+            let _ = machine.load(PAGE);
+        },
+        |machine| machine.unmap(pages(PAGE, 1)),
+    ],
+    bounds: [1, 2, 3],
+    ..Scenario::BASE
+};
+
 pub(in super::super) const LEAVE_AND_MUNMAP: Scenario = Scenario {
     name: "leave-and-munmap",
     about: "without lazy CPUs: a CPU is told while it only borrows the space, lets go of it, and comes back",
