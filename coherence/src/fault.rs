@@ -80,6 +80,8 @@ pub enum Fault {
     StaysLazy,
     /// A request for a space that is not loaded counts for the space that is.
     ForeignFlushClaims,
+    /// Flushes that are merged go in steps of the larger page size.
+    LargestStride,
 }
 
 #[cfg(any(loom, shuttle, simulated))]

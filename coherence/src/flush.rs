@@ -88,6 +88,20 @@ impl Flush {
         Flush { extent, tables_freed: self.tables_freed || other.tables_freed }
     }
 
+    /// `merge` with the larger stride: wrong, and kept so that the explorer shows that it can tell.
+    #[cfg(simulated)]
+    pub(crate) fn merge_with_largest_stride(&self, other: &Self) -> Self {
+        let merged = self.merge(other);
+        match (self.extent, other.extent) {
+            (Extent::Range(one), Extent::Range(two)) => {
+                let range = one.hull(&two);
+                let range = Flush::range(range.start, range.end, one.stride.max(two.stride));
+                Flush { tables_freed: merged.tables_freed, ..range }
+            }
+            _ => merged,
+        }
+    }
+
     /// How many pages it goes through, or `None` for all there are.
     pub fn pages(&self) -> Option<u64> {
         match self.extent {

@@ -113,6 +113,12 @@ impl<P: Platform, L> Gather<'_, P, L> {
             self.flushed_before = true;
             return;
         }
+        #[cfg(simulated)]
+        if let (Some(outstanding), true) = (self.outstanding, self.coherence.has_fault(Fault::LargestStride))
+        {
+            self.outstanding = Some(outstanding.merge_with_largest_stride(&flush));
+            return;
+        }
         self.outstanding = Some(match self.outstanding {
             Some(outstanding) => outstanding.merge(&flush),
             None => flush,
