@@ -53,6 +53,11 @@ pub(crate) fn run(options: &Check) -> Result<ExitCode, Failure> {
     if saved.is_some() {
         arguments.extend(["--json".to_owned(), json.display().to_string()]);
     }
+    if let Some(table) = &options.table {
+        let place =
+            std::path::absolute(table).map_err(|error| Failure::host("find the current folder", error))?;
+        arguments.extend(["--table".to_owned(), place.display().to_string()]);
+    }
     let status = program(&arguments).status().map_err(|error| Failure::host("start cargo", error))?;
     if status.code() == Some(USAGE) {
         // It has said what is wrong.
@@ -101,6 +106,7 @@ mod tests {
             seed: 7,
             replay: Some("munmap-and-reader:3.1".into()),
             json: None,
+            table: None,
             names: vec!["munmap".into()],
         };
         let words = ["--quick", "--seed", "7", "--replay", "munmap-and-reader:3.1", "munmap"];

@@ -155,6 +155,9 @@ pub(crate) struct Check {
     /// Write the result to this file as JSON; it replaces an older one only when complete
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write the tables of the documents to this file
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) table: Option<PathBuf>,
     /// Only scenarios and past bugs with one of these in their names
     #[arg(value_name = "SCENARIO")]
     pub(crate) names: Vec<String>,

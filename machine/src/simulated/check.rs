@@ -41,6 +41,7 @@ pub struct Check {
     pub(super) seed: u64,
     pub(super) replay: Option<String>,
     pub(super) json: Option<std::path::PathBuf>,
+    pub(super) table: Option<std::path::PathBuf>,
 }
 
 /// One thing to explore: a scenario, with the real code or with a mistake in it.
@@ -123,6 +124,10 @@ pub fn main(check: &Check) -> Result<bool, String> {
     if let Some(file) = &check.json {
         let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
         std::fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    }
+    if let Some(file) = &check.table {
+        std::fs::write(file, report.table())
+            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     }
     Ok(sum_up(&report))
 }
@@ -285,7 +290,8 @@ impl Check {
     /// # Errors
     /// A sentence about the first word that makes no sense.
     pub fn from_arguments(words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut check = Check { level: Level::Normal, names: Vec::new(), seed: 1, replay: None, json: None };
+        let mut check =
+            Check { level: Level::Normal, names: Vec::new(), seed: 1, replay: None, json: None, table: None };
         let mut words = words;
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("'{word}' needs a value"));
@@ -294,6 +300,7 @@ impl Check {
                 "--deep" => check.level = Level::Deep,
                 "--replay" => check.replay = Some(value()?),
                 "--json" => check.json = Some(value()?.into()),
+                "--table" => check.table = Some(value()?.into()),
                 "--seed" => check.seed = value()?.parse().map_err(|_| "a seed is a number".to_owned())?,
                 other if other.starts_with('-') => return Err(format!("there is no option '{other}'")),
                 _ => check.names.push(word),

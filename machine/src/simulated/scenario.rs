@@ -39,7 +39,7 @@ impl Scenario {
         tags: 1,
         switches: Switches::ALL,
         walked: &[],
-        bounds: [2, 3, 4],
+        bounds: [3, 4, 5],
     };
 
     /// A fresh machine, set up.

@@ -28,6 +28,7 @@ pub(in super::super) const MREMAP_AND_EVICTION: Scenario = Scenario {
             let _ = machine.store(PAGE, 9);
         },
     ],
+    bounds: [2, 3, 4],
     ..Scenario::BASE
 };
 

@@ -97,6 +97,7 @@ pub(in super::super) const TWO_COPY_THE_SAME_PAGE: Scenario = Scenario {
             assert_eq!(seen, 9, "a store was lost");
         },
     ],
+    bounds: [2, 3, 4],
     ..Scenario::BASE
 };
 

@@ -35,5 +35,6 @@ pub(in super::super) const COME_BACK_AND_MUNMAP: Scenario = Scenario {
     },
     cpus: &[|machine| machine.unmap(pages(PAGE, 1)), come_back_and_use],
     walked: &[PAGE],
+    bounds: [4, 5, 6],
     ..Scenario::BASE
 };

@@ -89,5 +89,6 @@ pub(in super::super) const MMAP_OVER_AND_READER: Scenario = Scenario {
             assert!(first == 7 || second != 7, "it read {first} and then {second}");
         },
     ],
+    bounds: [2, 3, 4],
     ..Scenario::BASE
 };

@@ -40,6 +40,7 @@ pub(in super::super) const TWO_DROP_THE_SAME_PAGE: Scenario = Scenario {
             assert_eq!(seen, 0, "the page that was dropped still has {seen}");
         },
     ],
+    bounds: [2, 3, 4],
     ..Scenario::BASE
 };
 

@@ -37,6 +37,7 @@ pub(in super::super) const USER_WALKS_FREED_TABLES: Scenario = Scenario {
         },
     ],
     walked: &[NEXT],
+    bounds: [2, 3, 4],
     ..Scenario::BASE
 };
 
