@@ -91,6 +91,7 @@ pub(crate) fn meaning(group: &str, name: &str) -> &'static str {
     match group {
         "linux" => interrupt(name),
         "linux.flush" => flush(name),
+        "linux.cause" => cause(name),
         _ => "",
     }
 }

@@ -281,7 +281,7 @@ mod tests {
         let page = page(&["compare.json"]);
         assert_says(
             &page,
-            &["Fewer interrupts than Linux: −50\u{a0}%", "3,000 promotion off", "1,500 all on"],
+            &["Fewer interrupts than Linux: −50\u{a0}%", "8,000 promotion off", "4,000 all on"],
         );
         assert_says(
             &page,

@@ -17,7 +17,10 @@ const OURS: [Kind; 5] = [
     ("skipped", "interrupts and flushes avoided"),
 ];
 const LINUX: [Kind; 1] = [("linux", "interrupts received, by row of /proc/interrupts")];
-const TRACED: [Kind; 1] = [("linux.flush", "flushes by reason, in a run that was traced")];
+const TRACED: [Kind; 2] = [
+    ("linux.cause", "flushes by call, in a run that was traced"),
+    ("linux.flush", "flushes by reason, in a run that was traced"),
+];
 
 pub(super) fn render(program: &Program<'_>) -> Markup {
     let kinds = |side: &Side<'_>| match side.system {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use protocol::report::Report;
+use protocol::report::{ProcessorTime, Report};
 
 use super::{Program, Side};
 use crate::compare::Counts;
@@ -14,6 +14,9 @@ use crate::page::head;
 use crate::result::case::{Ratio, Verdict, off};
 use crate::result::{Mode, System};
 use crate::statistics::Spread;
+
+/// Counts that differ by less than this part are the same, as in `compare`.
+const SAME: f64 = 0.02;
 
 /// A row for each side, and how they compare.
 pub(super) fn render(program: &Program<'_>) -> Markup {
@@ -26,6 +29,7 @@ pub(super) fn render(program: &Program<'_>) -> Markup {
                     th.number scope="col" { "runs" }
                     th.number scope="col" { "interrupts for translations" }
                     th.number scope="col" { "time of the program" }
+                    th.number scope="col" { "processor time" }
                 } }
                 tbody { @for side in &program.sides { (row(side)) } }
             }
@@ -48,6 +52,7 @@ fn row(side: &Side<'_>) -> Markup {
                     (with_ends(side.spread(elapsed), &number::time))
                 }
             }
+            td.number { (processor_time(side)) }
         }
     }
 }
@@ -55,6 +60,24 @@ fn row(side: &Side<'_>) -> Markup {
 /// From the program's first instruction to its end.
 fn elapsed(report: &Report) -> u64 {
     report.clock.program_end.saturating_sub(report.clock.program_start)
+}
+
+/// In the program and in the kernel, where the reports say.
+fn processor_time(side: &Side<'_>) -> Markup {
+    let of = |part: fn(&ProcessorTime) -> u64| {
+        let times =
+            side.runs.iter().filter_map(|(_, report)| Some(part(report.processor_time.as_ref()?) as f64));
+        Spread::of(times)
+    };
+    html! {
+        @match of(|time| time.user).zip(of(|time| time.system)) {
+            Some((user, system)) if side.mode != Mode::Deterministic => {
+                div { span.off { "program " } (with_ends(Some(user), &number::time)) }
+                div { span.off { "kernel " } (with_ends(Some(system), &number::time)) }
+            }
+            _ => span.weak { "–" },
+        }
+    }
 }
 
 fn with_ends(spread: Option<Spread>, shown: &dyn Fn(f64) -> String) -> Markup {
@@ -73,16 +96,23 @@ fn verdicts(program: &Program<'_>) -> Markup {
     let Some((ours, linux)) = program.side(System::Ceasefire).zip(program.side(System::Linux)) else {
         return html! { p.weak { "There is nothing to compare with." } };
     };
-    let [mine, theirs] = [ours, linux].map(|side| side.median(|report| report.interrupts(side.system)));
+    let [mine, theirs] = [ours, linux].map(|side| side.spread(|report| report.interrupts(side.system)));
+    let Some((mine, theirs)) = mine.zip(theirs) else {
+        return html! { p.weak { "There is nothing to compare with." } };
+    };
+    // Where the runs of the sides overlap, neither had more.
+    let overlap = mine.most >= theirs.least && mine.least <= theirs.most;
+    let (mine, theirs) = (mine.median, theirs.median);
+    let is_same = overlap || (mine - theirs).abs() <= theirs * SAME;
     html! {
         ul.verdicts {
             li {
-                @if mine > theirs {
-                    strong.worse { "▲ More interrupts than Linux: " (number::change(theirs, mine)) }
-                } @else if mine < theirs {
-                    "Fewer interrupts than Linux: " (number::change(theirs, mine))
-                } @else {
+                @if is_same {
                     "As many interrupts as Linux"
+                } @else if mine > theirs {
+                    strong.worse { "▲ More interrupts than Linux: " (number::change(theirs, mine)) }
+                } @else {
+                    "Fewer interrupts than Linux: " (number::change(theirs, mine))
                 }
             }
             @if let Some(ratio) = ratio(ours, linux) {
