@@ -152,4 +152,20 @@ mod tests {
         assert!(!story.contains("line 39\n") && story.contains("line 40\n") && story.contains("line 99\n"));
         assert!(story.ends_with("  CPU 0"));
     }
+
+    #[test]
+    fn a_failure_on_linux_is_told_in_few_words() {
+        let first = b"linux-init: ticks_at_start=5\n";
+        let endless = describe_linux("the program did not end within 8 s", true, first, b"");
+        assert_eq!(endless, "on Linux, the program did not end within 8 s");
+        let log = [&first[..], b"linux-init: mount the disk, as ext4: Invalid argument\n"].concat();
+        let console: String = (0..30).map(|line| format!("complaint {line}\r\n")).collect();
+        let story = describe_linux("our first program there gave up", true, &log, console.as_bytes());
+        assert!(story.ends_with("\n  linux-init: mount the disk, as ext4: Invalid argument"), "{story}");
+        assert!(!story.contains("complaint 10\n") && story.contains("complaint 11\n"), "{story}");
+        assert!(
+            describe_linux("it is silent", false, b"", b"")
+                .starts_with("Linux did not start: it is silent (")
+        );
+    }
 }

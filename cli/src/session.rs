@@ -394,4 +394,17 @@ mod tests {
         assert!(parse(b"{\"schema\": \"ceasefire.report/1\"").is_err());
         assert!(parse(b"[]").is_err());
     }
+
+    #[test]
+    fn a_guest_must_speak_in_time_but_need_not_end_then() {
+        let soon = || Some(Instant::now() + Duration::from_millis(20));
+        let (events, queue) = channel();
+        assert!(matches!(wait(&queue, None, soon()), (Ending::Silent, false)));
+        let mut stream = Announcing { stream: &b"words"[..], events: Some(events.clone()) };
+        let _ = stream.read(&mut [0; 2]).unwrap();
+        let _ = stream.read(&mut [0; 2]).unwrap();
+        assert!(matches!(wait(&queue, soon(), soon()), (Ending::TimeOut, true)));
+        events.send(Event::EmulatorGone).unwrap();
+        assert!(matches!(wait(&queue, None, soon()), (Ending::EmulatorGone, false)));
+    }
 }
