@@ -49,18 +49,17 @@ impl Context {
 
     /// Interrupts for each operation: without the mechanism concerned, with all, Linux, and the lower bound.
     fn interrupts(&self, cases: &[Case<'_>]) -> Option<String> {
-        let header =
-            ["workload", "mechanism", "case", "CPUs", "without", "with", "Linux", "bound", "beside Linux"];
-        let mut table = self.table(&header, 3..8);
+        let header = ["workload (mechanism)", "CPUs", "without", "with", "Linux", "bound", "beside Linux"];
+        let mut table = self.table(&header, 1..6);
         for (workload, cases) in by_workload(cases) {
-            let mechanism = cases.iter().find_map(without).map(mechanisms).unwrap_or_default();
-            for (index, case) in cases.iter().enumerate() {
+            let mechanism = cases.iter().find_map(without).map(|names| format!(" ({})", mechanisms(names)));
+            table.add_row([format!("{workload}{}", mechanism.unwrap_or_default())]);
+            for case in cases {
                 let off = case.without();
                 let off = off.first();
+                let mark = if case.is_exact() { "" } else { " ~" };
                 table.add_row([
-                    first(index, workload),
-                    first(index, &mechanism),
-                    marked(case),
+                    name(case) + mark,
                     case.cpus.to_string(),
                     or_none(off.map(|(_, count)| number::count(count.per_operation))),
                     or_none(case.ours().map(|count| number::count(count.per_operation))),
@@ -86,17 +85,18 @@ impl Context {
 
     /// Instructions for each operation: ours, and Linux's on one CPU.
     fn instructions(&self, cases: &[Case<'_>]) -> Option<String> {
-        let header = ["workload", "case", "CPUs", "without", "with", "Linux", "beside Linux"];
-        let mut table = self.table(&header, 2..6);
+        let header = ["workload", "CPUs", "without", "with", "Linux", "beside Linux"];
+        let mut table = self.table(&header, 1..5);
         for (workload, cases) in by_workload(cases) {
-            let counted = cases.iter().filter(|case| case.instructions().is_some());
-            for (index, case) in counted.enumerate() {
+            if cases.iter().any(|case| case.instructions().is_some()) {
+                table.add_row([workload]);
+            }
+            for case in cases.iter().filter(|case| case.instructions().is_some()) {
                 let off = without(case).and_then(|names| case.instructions_of(System::Ceasefire, names));
                 let linux = case.instructions_of(System::Linux, &[]);
                 let (ours, whole) = (case.instructions(), |value: f64| number::whole(value.round() as u64));
                 table.add_row([
-                    first(index, workload),
-                    case.name().to_owned(),
+                    name(case),
                     case.cpus.to_string(),
                     or_none(off.map(whole)),
                     or_none(ours.map(whole)),
@@ -116,28 +116,19 @@ impl Context {
 
     /// Times: the ratio to Linux's, pair by pair.
     fn times(&self, cases: &[Case<'_>]) -> Option<String> {
-        let header = [
-            "workload",
-            "case",
-            "CPUs",
-            "Ceasefire",
-            "Linux",
-            "ratio",
-            "spread",
-            "pairs",
-            "without",
-            "beside Linux",
-        ];
-        let mut table = self.table(&header, 2..9);
+        let header =
+            ["workload", "CPUs", "Ceasefire", "Linux", "ratio", "spread", "pairs", "without", "beside Linux"];
+        let mut table = self.table(&header, 1..8);
+        let is_timed =
+            |case: &&Case<'_>| case.timed(System::Ceasefire).or_else(|| case.timed(System::Linux)).is_some();
         for (workload, cases) in by_workload(cases) {
-            let timed = cases
-                .iter()
-                .filter(|case| case.timed(System::Ceasefire).or_else(|| case.timed(System::Linux)).is_some());
-            for (index, case) in timed.enumerate() {
+            if cases.iter().any(|case| is_timed(&case)) {
+                table.add_row([workload]);
+            }
+            for case in cases.iter().filter(is_timed) {
                 let ratio = case.ratio();
                 table.add_row([
-                    first(index, workload),
-                    case.name().to_owned(),
+                    name(case),
                     case.cpus.to_string(),
                     or_none(time(case.timed(System::Ceasefire)).map(number::time)),
                     or_none(time(case.timed(System::Linux)).map(number::time)),
@@ -170,15 +161,9 @@ impl Context {
     }
 }
 
-/// The case's name, with a mark if its counts vary.
-fn marked(case: &Case<'_>) -> String {
-    let mark = if case.is_exact() { "" } else { " ~" };
-    format!("{}{mark}", case.name()).trim_start().to_owned()
-}
-
-/// A name in the first of its rows only.
-fn first(index: usize, name: &str) -> String {
-    if index == 0 { name.to_owned() } else { String::new() }
+/// The case's name, below its workload's.
+fn name(case: &Case<'_>) -> String {
+    format!("  {}", if case.name().is_empty() { "its only case" } else { case.name() })
 }
 
 fn or_none(text: Option<String>) -> String {
@@ -305,11 +290,13 @@ INTERRUPTS PER OPERATION, received by all CPUs. Ceasefire without the mechanism 
 deterministic mode; Linux in single mode, as it does not start on the instruction clock with several CPUs.
 ~: depends on which thread runs when, varies between runs, and is from single mode on both.
 
- workload   mechanism   case   CPUs   without   with   Linux   bound   beside Linux
-------------------------------------------------------------------------------------
- flip       promotion             1         -   0.00    0.00    0.00   same
-                                  4      6.00   3.00    6.00    3.00   −50 %
- storm                  ~         4         -   5.00    4.00    3.00   WORSE: +25 %
+ workload (mechanism)   CPUs   without   with   Linux   bound   beside Linux
+-----------------------------------------------------------------------------
+ flip (promotion)
+   its only case           1         -   0.00    0.00    0.00   same
+   its only case           4      6.00   3.00    6.00    3.00   −50 %
+ storm
+   its only case ~         4         -   5.00    4.00    3.00   WORSE: +25 %
 ";
 
     #[test]
@@ -317,8 +304,8 @@ deterministic mode; Linux in single mode, as it does not start on the instructio
         let text = render(&sample(), Some(110)).replace('\u{a0}', " ");
         assert!(text.starts_with(WHOLE), "{text}");
         for line in [
-            " flip                 1         -   7,200   6,000   WORSE: +20 %",
-            " flip                 4     10.0 µs   40.0 µs   0.25×        -       1     2.00×   faster",
+            "   its only case      1         -   7,200   6,000   WORSE: +20 %",
+            "   its only case      4     10.0 µs   40.0 µs   0.25×        -       1     2.00×   faster",
             "  storm on 4 CPUs: 5.00 interrupts per operation instead of 4.00",
             "  flip on 1 CPU: 1.20× the instructions per operation",
             "  storm on 4 CPUs: 1.50× the time per operation",

@@ -186,9 +186,13 @@ impl<'a> Case<'a> {
         timed.first().copied()
     }
 
-    /// Our interrupts beside Linux's.
+    /// Our interrupts beside Linux's; none if they depend on the schedule and come from two kinds of it.
     pub(crate) fn counts(&self) -> Option<Verdict> {
-        let (ours, linux) = (self.ours()?.per_operation, self.linux()?.per_operation);
+        let (ours, linux) = (self.ours()?, self.linux()?);
+        if !self.is_exact() && ours.mode != linux.mode {
+            return None;
+        }
+        let (ours, linux) = (ours.per_operation, linux.per_operation);
         // An interrupt in two hundred operations is noise where Linux needs none.
         let same = (linux * SAME).max(0.005);
         Some(match ours - linux {
