@@ -96,6 +96,7 @@
 #![warn(missing_docs)]
 
 mod barrier;
+mod barrier_flags;
 mod coherence;
 mod cpu;
 mod cpu_set;
@@ -128,6 +129,7 @@ pub const MAX_CPUS: usize = if cfg!(loom) {
     64
 };
 
+pub use barrier_flags::{BarrierFlags, RefusedFlags};
 pub use coherence::Coherence;
 pub use cpu_set::{AtomicCpuSet, CpuId, CpuSet, CpuSetIter};
 pub use crossings::Crossings;

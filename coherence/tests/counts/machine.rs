@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use coherence::{Cause, Coherence, CpuId, CpuSet, Flush, Mode, Platform, Row, Space, Switches, Tag};
+use coherence::{
+    Cause, Coherence, CpuId, CpuSet, Crossings, Flush, Mode, Platform, Row, Space, Switches, Tag,
+};
 
 pub(crate) const PAGE: u64 = 4096;
 
@@ -26,6 +28,9 @@ pub(crate) struct Hardware {
     current: AtomicUsize,
     interrupts_off: AtomicBool,
     log: Mutex<Vec<(usize, Did)>>,
+    /// One for each CPU, or none at all.
+    crossings: Vec<Crossings>,
+    serialised: AtomicUsize,
 }
 
 pub(crate) struct Machine {
@@ -36,11 +41,21 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new(tags: usize, switches: Switches) -> Arc<Self> {
+        Self::with_hardware(Hardware { tags, ..Hardware::default() }, switches)
+    }
+
+    /// A machine that counts crossings between user mode and kernel.
+    pub(crate) fn counting_crossings() -> Arc<Self> {
+        let crossings = (0..8).map(|_| Crossings::new()).collect();
+        Self::with_hardware(Hardware { tags: 1, crossings, ..Hardware::default() }, Switches::ALL)
+    }
+
+    fn with_hardware(hardware: Hardware, switches: Switches) -> Arc<Self> {
         let cpus = 0..8;
         let machine = Arc::new(Machine {
-            coherence: Coherence::new(Hardware { tags, ..Hardware::default() }, switches),
+            coherence: Coherence::new(hardware, switches),
             loaded: cpus.clone().map(|_| Mutex::default()).collect(),
-            modes: cpus.map(|_| Mutex::new(Mode::User)).collect(),
+            modes: cpus.map(|_| Mutex::new(Mode::Idle)).collect(),
         });
         machine.hardware().machine.set(Arc::downgrade(&machine)).expect("it is new");
         machine
@@ -62,10 +77,39 @@ impl Machine {
         result
     }
 
+    /// A switch happens in the kernel, and may end in user mode.
     fn switch(&self, cpu: usize, mode: Mode, work: impl FnOnce(&mut Option<Arc<Space>>)) {
-        *self.modes[cpu].lock().unwrap() = mode;
+        self.set_mode(cpu, Mode::Kernel);
         let mut loaded = self.loaded[cpu].lock().unwrap();
         self.on(cpu, || self.hardware().without_interrupts(|| work(&mut loaded)));
+        drop(loaded);
+        self.set_mode(cpu, mode);
+    }
+
+    fn set_mode(&self, cpu: usize, mode: Mode) {
+        let before = std::mem::replace(&mut *self.modes[cpu].lock().unwrap(), mode);
+        if self.hardware().crossings.is_empty() || (before == Mode::User) == (mode == Mode::User) {
+            return;
+        }
+        self.on(cpu, || match mode {
+            Mode::User => self.coherence.enter_user(),
+            Mode::Kernel | Mode::Idle => self.coherence.leave_user(),
+        });
+    }
+
+    /// A system call begins on the CPU.
+    pub(crate) fn call(&self, cpu: usize) {
+        self.set_mode(cpu, Mode::Kernel);
+    }
+
+    /// A system call ends on the CPU.
+    pub(crate) fn back(&self, cpu: usize) {
+        self.set_mode(cpu, Mode::User);
+    }
+
+    /// How often CPUs serialised since the last call.
+    pub(crate) fn serialised(&self) -> usize {
+        self.hardware().serialised.swap(0, Relaxed)
     }
 
     /// A thread of the space runs in user mode on the CPU.
@@ -176,6 +220,14 @@ unsafe impl Platform for Hardware {
 
     fn load_kernel_root(&self) {
         self.note(Did::LoadKernel);
+    }
+
+    fn crossings(&self, cpu: CpuId) -> Option<&Crossings> {
+        self.crossings.get(cpu.index())
+    }
+
+    fn serialise(&self) {
+        self.serialised.fetch_add(1, Relaxed);
     }
 
     fn relax(&self) {

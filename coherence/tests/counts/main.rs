@@ -1,6 +1,7 @@
 //! Exact counts: who is interrupted, what each CPU executes, and what the ledger says about it, with and without each mechanism.
 #![cfg(not(any(loom, shuttle)))]
 
+mod barriers;
 mod machine;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
