@@ -3,6 +3,8 @@
  * Without arguments: every errno, and the registrations over threads, fork, vfork and exec. What a kernel does not list in its answer to
  * QUERY it must refuse. True on Linux from 4.16 on, with or without restartable sequences.
  *
+ * With --others calling: one thread on every CPU, all of which ask at once, --calls times in each form. They must come to an end.
+ *
  * With --others spinning|sleeping|absent: the interrupts (row CAL of /proc/interrupts) of --calls calls of each form, and some of
  * the delayed one, beside one thread on every other CPU that spins in user mode, sleeps, or is not there.
  */
@@ -274,12 +276,38 @@ static void count_and_check(const char *name, int command, long calls, int threa
 		fail("%s: %ld interrupts, not %ld", name, got, expected);
 }
 
+static void *be_calling(void *calls)
+{
+	bind_to(cpus[__atomic_fetch_add(&ready, 1, __ATOMIC_SEQ_CST)]);
+	for (long i = 0; i < (long)calls; i++) {
+		gives(PRIVATE_EXPEDITED, 0, 0, 0);
+		gives(GLOBAL_EXPEDITED, 0, 0, 0);
+		gives(SYNC_CORE, 0, 0, 0);
+		gives(REGISTER_GLOBAL_EXPEDITED, 0, 0, 0);
+		if (i % 64 == 0)
+			gives(GLOBAL, 0, 0, 0);
+	}
+	return calls;
+}
+
+static void storm(long calls)
+{
+	int threads = allowed_cpus(cpus, MOST_THREADS);
+	pthread_t list[MOST_THREADS];
+	gives(REGISTER_PRIVATE_EXPEDITED, 0, 0, 0);
+	gives(REGISTER_SYNC_CORE, 0, 0, 0);
+	for (int i = 0; i < threads; i++)
+		check(pthread_create(&list[i], NULL, be_calling, (void *)calls) == 0);
+	for (int i = 0; i < threads; i++)
+		check(pthread_join(list[i], NULL) == 0);
+}
+
 static void counts(const char *others, long calls)
 {
 	int threads = allowed_cpus(cpus, MOST_THREADS + 1) - 1;
 	int spinning = strcmp(others, "spinning") == 0, sleeping = strcmp(others, "sleeping") == 0;
 	if (!spinning && !sleeping && strcmp(others, "absent") != 0)
-		refuse("--others %s: spinning, sleeping or absent is needed", others);
+		refuse("--others %s: spinning, sleeping, absent or calling is needed", others);
 	if (!spinning && !sleeping)
 		threads = 0;
 	pthread_t list[MOST_THREADS];
@@ -314,7 +342,10 @@ int main(int argc, char **argv)
 	const char *others = word_option(argc, argv, "others", NULL);
 	long calls = number_option(argc, argv, "calls", 1, 1000);
 	if (others) {
-		counts(others, calls);
+		if (strcmp(others, "calling") == 0)
+			storm(calls);
+		else
+			counts(others, calls);
 		puts("ok");
 		return 0;
 	}
