@@ -110,6 +110,12 @@ unsafe impl Platform for Machine {
     }
 }
 
+/// Begins a new wait of this CPU's. For whoever may wait without sending an interrupt of its own: a caller that is served by
+/// others' rounds again and again is not locked up.
+pub(crate) fn begin_wait() {
+    WAITING.here().since.store(time_stamp(), Ordering::Relaxed);
+}
+
 /// Panics if this CPU has been waiting for an acknowledgement too long to be honest.
 fn detect_lockup() {
     let now = time_stamp();

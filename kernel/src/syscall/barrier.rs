@@ -8,7 +8,7 @@
 
 use super::{Arguments, Errno};
 use crate::cpu;
-use crate::interrupt::shootdown::COHERENCE;
+use crate::interrupt::shootdown::{COHERENCE, begin_wait};
 use crate::memory::current_space;
 use crate::{task, time};
 use coherence::{CpuId, CpuSet, Registration, Space};
@@ -48,6 +48,7 @@ pub(super) fn membarrier(arguments: &Arguments) -> Result<usize, Errno> {
     }
     let current = current_space().ok_or(Errno::EINVAL)?;
     let space = current.space();
+    begin_wait();
     match command as u32 {
         QUERY => return Ok(SUPPORTED as usize),
         GET_REGISTRATIONS => return Ok(registrations(space) as usize),
