@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::chart::bars::{self, Bar, Group, Row};
-use super::chart::{Figure, Mark, data};
+use super::chart::{Figure, Mark, data, sheets};
 use super::{Shown, workloads};
 use crate::number;
 use crate::result::case::{Case, cpus, off};
@@ -14,14 +14,15 @@ pub(super) fn charts(results: &[Shown<'_>]) -> Option<Markup> {
     for workload in workloads(results) {
         for result in results {
             let cases: Vec<_> = result.cases.iter().filter(|case| case.workload == workload).collect();
-            figures.extend(figure(result, workload, &cases));
+            figures.extend(figures_of(result, workload, &cases));
         }
     }
     (!figures.is_empty())
         .then(|| html! { div.charts.packed { @for figure in &figures { (figure.render()) } } })
 }
 
-fn figure(result: &Shown<'_>, workload: &str, cases: &[&Case<'_>]) -> Option<Figure> {
+/// One figure, or as many as sheets are needed, all on one scale.
+fn figures_of(result: &Shown<'_>, workload: &str, cases: &[&Case<'_>]) -> Vec<Figure> {
     let groups: Vec<_> = cases
         .chunk_by(|one, next| one.case == next.case)
         .map(|cases| Group {
@@ -30,11 +31,14 @@ fn figure(result: &Shown<'_>, workload: &str, cases: &[&Case<'_>]) -> Option<Fig
         })
         .filter(|group| !group.rows.is_empty())
         .collect();
-    if groups.is_empty() {
-        return None;
-    }
+    let most = bars::most(groups.iter().flat_map(|group| &group.rows));
+    let sheets = sheets(groups, bars::height);
+    sheets.iter().map(|groups| figure(result, workload, groups, most)).collect()
+}
+
+fn figure(result: &Shown<'_>, workload: &str, groups: &[Group], most: f64) -> Figure {
     let mut rows = Vec::new();
-    for group in &groups {
+    for group in groups {
         for row in &group.rows {
             for bar in row.bars.iter().filter(|bar| bar.mark == Mark::Without) {
                 let on = row.bars.iter().find(|bar| bar.mark == Mark::Ours).map_or(f64::NAN, |bar| bar.value);
@@ -48,19 +52,15 @@ fn figure(result: &Shown<'_>, workload: &str, cases: &[&Case<'_>]) -> Option<Fig
             }
         }
     }
-    Some(Figure {
+    Figure {
         title: result.title(workload, ""),
         description: format!(
             "{workload}: interrupts per operation on Ceasefire without and with its mechanisms. The values are in the table below."
         ),
-        height: bars::height(&groups),
-        drawing: bars::draw(
-            &groups,
-            "interrupts per operation",
-            bars::most(groups.iter().flat_map(|group| &group.rows)),
-        ),
+        height: bars::height(groups),
+        drawing: bars::draw(groups, "interrupts per operation", most),
         data: data(&["case", "off", "without", "with", "change"], &rows),
-    })
+    }
 }
 
 /// The bars of one case, if it was measured with and without.

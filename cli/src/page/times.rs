@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::chart::ratios::{self, Group, Scale};
-use super::chart::{Figure, data};
+use super::chart::{Figure, data, sheets};
 use super::{Shown, workloads};
 use crate::number;
 use crate::result::case::{Case, Ratio, Verdict, by_workload, cpus, off};
@@ -16,14 +16,15 @@ pub(super) fn charts(results: &[Shown<'_>]) -> Option<Markup> {
     for workload in workloads(results) {
         for result in results {
             let cases: Vec<_> = result.cases.iter().filter(|case| case.workload == workload).collect();
-            figures.extend(figure(result, workload, &cases, scale));
+            figures.extend(figures_of(result, workload, &cases, scale));
         }
     }
     (!figures.is_empty())
         .then(|| html! { div.charts.packed { @for figure in &figures { (figure.render()) } } })
 }
 
-fn figure(result: &Shown<'_>, workload: &str, cases: &[&Case<'_>], scale: Scale) -> Option<Figure> {
+/// One figure, or as many as sheets are needed.
+fn figures_of(result: &Shown<'_>, workload: &str, cases: &[&Case<'_>], scale: Scale) -> Vec<Figure> {
     let groups: Vec<_> = cases
         .chunk_by(|one, next| one.case == next.case)
         .map(|cases| Group {
@@ -32,9 +33,11 @@ fn figure(result: &Shown<'_>, workload: &str, cases: &[&Case<'_>], scale: Scale)
         })
         .filter(|group| !group.rows.is_empty())
         .collect();
-    if groups.is_empty() {
-        return None;
-    }
+    let sheets = sheets(groups, ratios::height);
+    sheets.iter().map(|groups| figure(result, workload, groups, scale)).collect()
+}
+
+fn figure(result: &Shown<'_>, workload: &str, groups: &[Group], scale: Scale) -> Figure {
     let rows: Vec<_> = groups
         .iter()
         .flat_map(|group| group.rows.iter().map(move |(name, ratio)| (group, name, ratio)))
@@ -48,15 +51,15 @@ fn figure(result: &Shown<'_>, workload: &str, cases: &[&Case<'_>], scale: Scale)
             ]
         })
         .collect();
-    Some(Figure {
+    Figure {
         title: result.title(workload, ""),
         description: format!(
             "{workload}: time per operation on Ceasefire divided by Linux's, median and spread. The values are in the table below."
         ),
-        height: ratios::height(&groups),
-        drawing: ratios::draw(&groups, scale),
+        height: ratios::height(groups),
+        drawing: ratios::draw(groups, scale),
         data: data(&["case", "least", "median", "most", "from"], &rows),
-    })
+    }
 }
 
 /// All times; nothing if none was measured.

@@ -98,6 +98,27 @@ pub(super) fn data(header: &[&str], rows: &[Vec<String>]) -> Markup {
     }
 }
 
+/// The height that a chart may have to fit on a sheet of paper with its title.
+const SHEET: f64 = 880.0;
+
+/// Groups of rows dealt out to charts that each fit on a sheet; a group stays whole.
+pub(super) fn sheets<Group>(groups: Vec<Group>, height: fn(&[Group]) -> f64) -> Vec<Vec<Group>> {
+    let mut charts: Vec<Vec<Group>> = Vec::new();
+    for group in groups {
+        match charts.last_mut() {
+            Some(chart) => {
+                chart.push(group);
+                if height(chart) > SHEET && chart.len() > 1 {
+                    let group = chart.pop();
+                    charts.push(group.into_iter().collect());
+                }
+            }
+            None => charts.push(vec![group]),
+        }
+    }
+    charts
+}
+
 /// A coordinate with the digits that a screen can show.
 fn round(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
@@ -216,6 +237,16 @@ mod tests {
         let mut edge = [0.0, 1.0, 99.0, 100.0];
         spread(&mut edge, 10.0, 0.0, 100.0);
         assert_eq!(edge, [0.0, 10.0, 90.0, 100.0]);
+    }
+
+    #[test]
+    fn charts_that_are_too_long_for_a_sheet_are_divided() {
+        let height: fn(&[f64]) -> f64 = |groups| groups.iter().sum();
+        assert_eq!(
+            sheets(vec![400.0, 400.0, 400.0, 2000.0, 10.0], height),
+            [vec![400.0, 400.0], vec![400.0], vec![2000.0], vec![10.0]]
+        );
+        assert!(sheets(Vec::new(), height).is_empty());
     }
 
     #[test]
