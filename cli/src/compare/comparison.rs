@@ -27,6 +27,8 @@ pub(super) struct Comparison {
     /// A run on Linux that counted flushes by reason and whose times therefore mean nothing.
     pub(super) traced: Option<Trial>,
     pub(super) ablation: Option<Ablation>,
+    /// The sanitizer slowed our side down, so times say nothing.
+    pub(super) sanitized: bool,
     /// Sentences on how this was measured.
     pub(super) notes: Vec<String>,
     /// Why it ended before all was measured.
@@ -53,7 +55,7 @@ impl Comparison {
             tables::causes(ours, "sent by Ceasefire for"),
             Some(table::flushes(ours, traced)),
             tables::explained(ours, "skipped", "avoided by Ceasefire", "times"),
-            Some(times::table(&self.ours, &self.linux)),
+            Some(times::table(&self.ours, self.timed_linux())),
             self.ablation.as_ref().map(Ablation::table),
         ];
         let mut text: String = sections.iter().flatten().map(|section| format!("\n{section}\n")).collect();
@@ -64,6 +66,11 @@ impl Comparison {
             text.push_str(&format!("\n{}\n", wrap(&paragraph, WIDTH)));
         }
         Some(text)
+    }
+
+    /// Linux's runs, if their times may stand beside ours.
+    fn timed_linux(&self) -> &[Trial] {
+        if self.sanitized { &[] } else { &self.linux }
     }
 
     /// What was compared, how, and whether the program did the same everywhere.
@@ -103,7 +110,7 @@ impl Comparison {
             Some(Verdict::Worse) => ": WORSE THAN LINUX",
             _ => "",
         };
-        let time = times::of_program(&self.ours, &self.linux).map_or_else(
+        let time = times::of_program(&self.ours, self.timed_linux()).map_or_else(
             || "times cannot be compared".to_owned(),
             |ratio| format!("time of Ceasefire to Linux {}", times::in_words(ratio)),
         );

@@ -258,6 +258,7 @@ impl Series {
             absent,
             traced: self.traced,
             ablation: self.ablation,
+            sanitized: self.plan.order.sanitize,
             notes: self.notes,
             incomplete,
         }
