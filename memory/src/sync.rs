@@ -11,6 +11,7 @@ pub(crate) use explorer::{AtomicU32, AtomicU64, fence};
 use crate::frame::FrameNumber;
 
 /// A word of a table that was unhooked: no CPU changes it any more, so the checkers need not stop before it.
+#[inline]
 pub(crate) fn load_unhooked(word: &AtomicU64) -> u64 {
     #[cfg(simulated)]
     return explorer::load_now(word);
@@ -19,6 +20,7 @@ pub(crate) fn load_unhooked(word: &AtomicU64) -> u64 {
 }
 
 /// The frame has an owner from here on.
+#[inline]
 pub(crate) fn frame_given(frame: FrameNumber) {
     #[cfg(simulated)]
     explorer::declare(explorer::Declaration::Given(frame.address()));
@@ -27,6 +29,7 @@ pub(crate) fn frame_given(frame: FrameNumber) {
 }
 
 /// The frame has no owner any more.
+#[inline]
 pub(crate) fn frame_taken(frame: FrameNumber) {
     #[cfg(simulated)]
     explorer::declare(explorer::Declaration::Taken(frame.address()));
@@ -35,6 +38,7 @@ pub(crate) fn frame_taken(frame: FrameNumber) {
 }
 
 /// From here on a copy of this frame counts for whoever owned the page.
+#[inline]
 pub(crate) fn frame_copied(frame: FrameNumber) {
     #[cfg(simulated)]
     explorer::declare(explorer::Declaration::Copied(frame.address()));
