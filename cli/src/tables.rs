@@ -8,13 +8,15 @@ use protocol::report::{Exit, Report};
 
 /// Width of tables that do not go to a terminal.
 const WIDTH: u16 = 110;
+/// A terminal that is narrower, or says that it has no width at all, breaks lines more readably than a table would.
+const NARROW: u16 = 72;
 
 /// A table with one rule below its header and no other lines.
 pub(crate) fn plain(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING.header_separator(LineStyle::none().fill('-').junction('-')));
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    if !table.is_tty() {
+    if !table.is_tty() || table.width().is_none_or(|width| width < NARROW) {
         table.set_width(WIDTH);
     }
     table.set_header(header.iter().copied());

@@ -292,7 +292,7 @@ fn announce(phases: &[Phase], names: &[String], linux: Option<&Side>, quick: boo
     };
     let plural = if names.len() == 1 { "workload" } else { "workloads" };
     eprintln!(
-        "ceasefire: measuring {} {plural} {beside}, about {} minutes; Ctrl-C ends it and keeps what was measured",
+        "ceasefire: measuring {} {plural} {beside}, about {} min; Ctrl-C ends it and keeps what was measured",
         names.len(),
         clock(left)
     );
@@ -301,7 +301,7 @@ fn announce(phases: &[Phase], names: &[String], linux: Option<&Side>, quick: boo
 /// How long it took, and what was left out for lack of time.
 fn notes(gathered: &Gathered, names: &[String], started: Instant, quick: bool) -> Vec<String> {
     let took = clock(started.elapsed());
-    let mut notes = vec![format!("Measured in {took} minutes{}.", if quick { " with --quick" } else { "" })];
+    let mut notes = vec![format!("Measured in {took} min{}.", if quick { " with --quick" } else { "" })];
     for (what, subjects) in &gathered.left_out {
         let names: Vec<_> = subjects.iter().map(|subject| names[*subject].as_str()).collect();
         notes.push(format!("Left out to end in time: {what} of {}.", names.join(", ")));
