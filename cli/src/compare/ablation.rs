@@ -6,7 +6,7 @@
 
 use coherence::Mechanism;
 
-use super::prose::list;
+use super::prose::{count, list};
 use super::trial::{Counts, Trial};
 use crate::result::System;
 use crate::tables;
@@ -45,12 +45,12 @@ impl Ablation {
     /// Sentences about the number of interrupts; none when the runs failed.
     pub(super) fn sentences(&self) -> Vec<String> {
         let (Some(base), Some(others)) = (self.base(), self.cases.get(1..)) else { return Vec::new() };
-        let count = |trial: &Trial| {
+        let sent = |trial: &Trial| {
             trial.report.interrupts(System::Ceasefire) + trial.report.other_calls(System::Ceasefire)
         };
-        let base = count(base);
+        let base = sent(base);
         let single = others.iter().filter_map(|case| match (&case.off[..], &case.trial) {
-            ([name], Ok(trial)) => Some((*name, count(trial))),
+            ([name], Ok(trial)) => Some((*name, sent(trial))),
             _ => None,
         });
         let (changing, idle): (Vec<_>, Vec<_>) =
@@ -61,7 +61,8 @@ impl Ablation {
         let idle: Vec<_> = idle.iter().map(|(name, _)| (*name).to_owned()).collect();
         if changing.is_empty() && !idle.is_empty() {
             sentences.push(format!(
-                "On the instruction clock it sends {base} interrupts whichever mechanism is switched off."
+                "On the instruction clock it sends {} whichever mechanism is switched off.",
+                count(base, "interrupt")
             ));
         } else if !idle.is_empty() {
             sentences.push(format!(
@@ -179,7 +180,7 @@ mod tests {
         let nothing = Ablation { cases: vec![case(&[], 0), case(&["lazy"], 0), case(&["ranged"], 0)] };
         assert_eq!(
             nothing.sentences(),
-            ["On the instruction clock it sends 0 interrupts whichever mechanism is switched off."]
+            ["On the instruction clock it sends no interrupts whichever mechanism is switched off."]
         );
         let failed = Case { off: vec!["lazy"], trial: Err("it hung".into()) };
         let some = Ablation { cases: vec![case(&[], 3), failed] };
