@@ -89,7 +89,7 @@ struct item {
 static const struct rcu_flavor_struct *rcu;
 static struct item items[MOST_THREADS + 1], *current;
 static long readers, writers;
-static uint32_t over;
+static uint32_t ready, begun, over;
 static struct {
 	uint64_t done;
 } __attribute__((aligned(64))) counts[MOST_THREADS]; /* reads and writes, by thread: the readers first */
@@ -106,9 +106,18 @@ static void read_once(void)
 	rcu->read_unlock();
 }
 
+/* A grace period without registered readers needs no barrier: nobody writes before all of them are there. */
+static void wait_for_all(void)
+{
+	__atomic_add_fetch(&ready, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE))
+		relax();
+}
+
 static void *be_reader(void *self)
 {
 	rcu->register_thread();
+	wait_for_all();
 	for (uint64_t done = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED);) {
 		for (int i = 0; i < READS_A_PAUSE; i++)
 			read_once();
@@ -123,6 +132,7 @@ static void *be_reader(void *self)
 static void *be_writer(void *self)
 {
 	struct item *mine = &items[1 + (long)self - readers];
+	wait_for_all();
 	for (long done = 1; !__atomic_load_n(&over, __ATOMIC_RELAXED); done++) {
 		mine->value = done;
 		mine->inverse = ~done;
@@ -147,14 +157,17 @@ static void measure(const struct flavour *flavour, long milliseconds)
 {
 	pthread_t threads[MOST_THREADS];
 	rcu = flavour->calls;
-	over = 0;
+	ready = begun = over = 0;
 	memset(counts, 0, sizeof counts);
 	items[0] = (struct item){1, ~1L};
 	current = &items[0];
-	uint64_t calls_before = membarrier_calls;
-	struct measurement run = begin("CAL:");
 	for (long i = 0; i < readers + writers; i++)
 		check(pthread_create(&threads[i], NULL, i < readers ? be_reader : be_writer, (void *)i) == 0);
+	while (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) != (uint32_t)(readers + writers))
+		usleep(100);
+	uint64_t calls_before = membarrier_calls;
+	struct measurement run = begin("CAL:");
+	__atomic_store_n(&begun, 1, __ATOMIC_RELEASE);
 	do /* once more while not one write has ended */
 		usleep((useconds_t)milliseconds * 1000);
 	while (sum(readers, readers + writers) == 0);
