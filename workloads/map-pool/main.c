@@ -204,14 +204,27 @@ static void *work(void *argument)
 	return NULL;
 }
 
+/* Takes so much memory for good: what the pool gets then comes from elsewhere in the machine's. */
+static void hold(long megabytes)
+{
+	size_t length = (size_t)megabytes << 20;
+	if (!length)
+		return;
+	char *ballast = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check(ballast != MAP_FAILED);
+	for (size_t at = 0; at < length; at += PAGE)
+		ballast[at] = 1;
+}
+
 int main(int argc, char **argv)
 {
-	static const char *const options[] = {"threads", "rounds", NULL};
+	static const char *const options[] = {"threads", "rounds", "ballast-megabytes", NULL};
 	only_options(argc, argv, options);
 	long count = number_option(argc, argv, "threads", 1, 6);
 	rounds = number_option(argc, argv, "rounds", 1, 1500);
 	if (count > 64)
 		refuse("--threads %ld: at most 64", count);
+	hold(number_option(argc, argv, "ballast-megabytes", 0, 0));
 	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
 	check(sigaction(SIGSEGV, &action, NULL) == 0);
 	for (int i = 0; i < SLOTS; i++)

@@ -170,7 +170,10 @@ fn failure_differences(failure: &Failure, pattern: &str, wanted: &Expectation) -
     }
     match matches(pattern, failure.sentence().unwrap_or_default()) {
         Ok(true) => {}
-        Ok(false) => found.push(format!("its message has nothing like '{pattern}'")),
+        Ok(false) => {
+            let message = failure.sentence().unwrap_or_default();
+            found.push(format!("its message has nothing like '{pattern}':\n{}", start_of(message)));
+        }
         Err(error) => found.push(error),
     }
     found
@@ -222,6 +225,11 @@ fn build(name: &str, cpus: u32) -> Result<(PathBuf, Option<Disk>), Failure> {
         Some(workload) => Ok((workload.build()?, workload.disk(cpus)?)),
         None => Err(Failure::usage(format!("there is no workload '{name}'"))),
     }
+}
+
+fn start_of(text: &str) -> &str {
+    let end = (0..=SHOWN.min(text.len())).rfind(|&index| text.is_char_boundary(index)).unwrap_or(0);
+    text[..end].trim_end()
 }
 
 fn end_of(text: &str) -> &str {
