@@ -95,8 +95,7 @@ fn promotions(document: &Document) -> Option<String> {
     let (threads, ours) = growth(System::Ceasefire)?;
     let linux = growth(System::Linux).map(|(_, linux)| format!(", on Linux {}", number::ratio(linux)));
     Some(format!(
-        "the promoting call beside {} other thread(s) takes {} the time of one beside none{}",
-        threads - 1,
+        "promoting a page that {threads} threads touch takes {} the time that it takes with one{}",
         number::ratio(ours),
         linux.unwrap_or_default()
     ))
