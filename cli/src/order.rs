@@ -66,6 +66,28 @@ pub(crate) struct Prepared {
 }
 
 impl Order {
+    /// A program alone on one CPU, with nothing special about the machine.
+    pub(crate) fn plain(program: PathBuf, place: PathBuf) -> Self {
+        Order {
+            program,
+            place,
+            arguments: Vec::new(),
+            companions: Vec::new(),
+            environment: Vec::new(),
+            packed_input: None,
+            board: Board::Q35,
+            cpus: 1,
+            memory: Memory { mebibytes: 512 },
+            mode: Mode::Single,
+            without: Vec::new(),
+            kernel_words: Vec::new(),
+            disk: None,
+            trace: false,
+            linux: None,
+            sanitize: false,
+        }
+    }
+
     /// Makes a guest ready.
     ///
     /// # Errors
@@ -188,24 +210,7 @@ mod tests {
     use super::*;
 
     fn order() -> Order {
-        Order {
-            program: "/bin/busybox".into(),
-            place: "/bin/busybox".into(),
-            arguments: Vec::new(),
-            companions: Vec::new(),
-            environment: Vec::new(),
-            packed_input: None,
-            board: Board::Q35,
-            cpus: 2,
-            memory: Memory { mebibytes: 64 },
-            mode: Mode::Parallel,
-            without: Vec::new(),
-            kernel_words: Vec::new(),
-            disk: None,
-            trace: false,
-            linux: None,
-            sanitize: false,
-        }
+        Order { mode: Mode::Parallel, ..Order::plain("/bin/busybox".into(), "/bin/busybox".into()) }
     }
 
     #[test]

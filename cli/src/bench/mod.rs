@@ -25,11 +25,10 @@ use crate::capture::Captured;
 use crate::command_line;
 use crate::failure::Failure;
 use crate::order::Order;
-use crate::qemu::{self, Board, Disk};
+use crate::qemu::Disk;
 use crate::result::{Absent, Document, Mode, System};
 use crate::session::Input;
 use crate::side::Side;
-use crate::size::Memory;
 use crate::workload::Workload;
 use interruption::Interruption;
 use measuring::{Gathered, Measuring};
@@ -170,22 +169,8 @@ fn starts(linux: &Side) -> Result<(), Failure> {
         Err(Failure::host(format!("find workloads/{SMALLEST}"), "it is not in this tree"))
     })?;
     let order = Order {
-        program: workload.build()?,
-        place: PathBuf::from("/").join(SMALLEST),
         arguments: vec!["--iterations".into(), "1".into()],
-        companions: Vec::new(),
-        environment: Vec::new(),
-        packed_input: None,
-        board: Board::Q35,
-        cpus: 1,
-        memory: Memory { mebibytes: 512 },
-        mode: qemu::Mode::Single,
-        without: Vec::new(),
-        kernel_words: Vec::new(),
-        disk: None,
-        trace: false,
-        linux: None,
-        sanitize: false,
+        ..Order::plain(workload.build()?, PathBuf::from("/").join(SMALLEST))
     };
     let ended = Captured::run(&linux.prepare(order)?, Input::Bytes(Vec::new()), Some(START_LIMIT)).ended;
     let sentence = |story: String| {
@@ -262,22 +247,14 @@ fn order(job: &Job, step: &Step, quick: bool) -> Order {
         text.replace("{cpus}", &step.cpus.to_string()).replace("{others}", &(step.cpus - 1).to_string())
     };
     Order {
-        program: job.program.clone(),
-        place: PathBuf::from("/").join(&job.chosen.workload.name),
         arguments: arguments.iter().map(|text| fill(text).into()).collect(),
-        companions: Vec::new(),
-        environment: Vec::new(),
         packed_input: (step.mode == Mode::Deterministic).then(Vec::new),
-        board: Board::Q35,
         cpus: step.cpus,
         memory: bench.memory,
         mode: step.emulator_mode(),
         without: step.without.clone(),
-        kernel_words: Vec::new(),
         disk: job.disks.get(&step.cpus).cloned(),
-        trace: false,
-        linux: None,
-        sanitize: false,
+        ..Order::plain(job.program.clone(), PathBuf::from("/").join(&job.chosen.workload.name))
     }
 }
 

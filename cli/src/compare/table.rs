@@ -56,29 +56,16 @@ fn with_spread(count: u64, spread: Option<Spread>) -> String {
     }
 }
 
-/// Counts that differ by less than this part are the same.
-const SAME: f64 = 0.02;
-
 /// How our number of interrupts for translations stands beside Linux's; none when a side has no run.
 pub(super) fn standing(ours: &[Trial], linux: &[Trial]) -> Option<Verdict> {
     let interrupts = |trial: &Trial| trial.report.interrupts(trial.run.system) as f64;
     let [ours, linux] = [ours, linux].map(|trials| Spread::of(trials.iter().map(interrupts)));
-    Some(verdict(ours?, linux?))
-}
-
-/// Where the runs of the sides overlap neither has more.
-fn verdict(ours: Spread, linux: Spread) -> Verdict {
-    let overlap = ours.most >= linux.least && ours.least <= linux.most;
-    match ours.median - linux.median {
-        difference if overlap || difference.abs() <= linux.median * SAME => Verdict::Same,
-        difference if difference > 0.0 => Verdict::Worse,
-        _ => Verdict::Better,
-    }
+    Some(Verdict::of_runs(ours?, linux?))
 }
 
 /// The medians' ratio, and which side has more.
 fn ratio(ours: Spread, linux: Spread) -> String {
-    let verdict = match verdict(ours, linux) {
+    let verdict = match Verdict::of_runs(ours, linux) {
         Verdict::Better => "fewer",
         Verdict::Same => "the same",
         Verdict::Worse => "WORSE",

@@ -101,7 +101,7 @@ fn cell(case: &Case<'_>, count: Option<Count>, system: System) -> Markup {
             None => span.weak title="not measured" { "–" },
             Some(count) => {
                 (number::count(count.per_operation))
-                @if count.mode != usual { sup { (head::word(count.mode)) } }
+                @if count.mode != usual { sup { (count.mode.name()) } }
             }
         }
     }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::Shown;
 use crate::number;
-use crate::result::case::{Case, off};
+use crate::result::case::{Case, Verdict, off};
 
 /// A figure that several results may have.
 struct Row {
@@ -65,7 +65,7 @@ impl Row {
     fn differs(&self) -> bool {
         let mut values = self.values.iter().flatten();
         let Some(first) = values.next() else { return false };
-        values.any(|value| (value - first).abs() > (first.abs() * 0.02).max(0.005))
+        values.any(|value| Verdict::of_counts(*value, *first) != Verdict::Same)
     }
 }
 

@@ -61,7 +61,7 @@ fn table(workload: &str, cases: &[Case<'_>]) -> Option<Markup> {
                         th scope="col" { "figure" }
                         @for (system, without, mode) in &columns {
                             th.number scope="col" {
-                                (system) @if !without.is_empty() { ", " (off(without)) } ", " (super::head::word(*mode))
+                                (system) @if !without.is_empty() { ", " (off(without)) } ", " (mode.name())
                             }
                         }
                     } }

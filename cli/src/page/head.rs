@@ -142,17 +142,8 @@ fn runs(document: &Document) -> Markup {
         .filter_map(|(system, mode)| {
             let of_kind = document.runs.iter().filter(|run| run.system == system && run.mode == mode);
             let count = of_kind.count();
-            (count > 0).then(|| format!("{} on {system} ({})", number::whole(count as u64), word(mode)))
+            (count > 0).then(|| format!("{} on {system} ({})", number::whole(count as u64), mode.name()))
         })
         .collect();
     html! { @if counted.is_empty() { span.weak { "not in the file" } } @else { (counted.join(", ")) } }
-}
-
-/// A mode by its name.
-pub(super) fn word(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Deterministic => "deterministic",
-        Mode::Single => "single",
-        Mode::Parallel => "parallel",
-    }
 }

@@ -33,7 +33,7 @@ fn row(run: &Run) -> Markup {
             td { @if let Some(pair) = run.pair { (pair) } }
             td { (run.system) }
             td { (run.without.join(", ")) }
-            td { (super::head::word(run.mode)) }
+            td { (run.mode.name()) }
             td { @if let Some(seed) = run.seed { (seed) } }
             td { (run.cpus) }
             td { (number::bytes(run.memory_mebibytes << 20)) }

@@ -140,7 +140,7 @@ fn time(record: Option<&Record>) -> Markup {
             None => span.weak title="not measured" { "–" },
             Some((record, median)) => {
                 (number::time(median))
-                @if record.mode != Mode::Single { sup { (super::head::word(record.mode)) } }
+                @if record.mode != Mode::Single { sup { (record.mode.name()) } }
             }
         }
     }

@@ -13,8 +13,10 @@ use coherence::Mechanism;
 use crate::result::{Document, Mode, Record, System};
 use crate::statistics::Spread;
 
-/// Counts that differ by less are the same (the session's runs repeat within this).
+/// Counts that differ by less are the same: they repeat within this.
 const SAME: f64 = 0.02;
+/// An interrupt in two hundred operations is noise where none is expected.
+const NOISE: f64 = 0.005;
 /// Ratios of single pairs within this factor of 1 tell nothing: times repeat no better.
 const UNCLEAR: f64 = 1.2;
 
@@ -49,6 +51,24 @@ pub(crate) enum Verdict {
     Better,
     Same,
     Worse,
+}
+
+impl Verdict {
+    /// Of interrupts for each operation, or of all of a run.
+    pub(crate) fn of_counts(count: f64, beside: f64) -> Self {
+        let same = (beside.abs() * SAME).max(NOISE);
+        match count - beside {
+            difference if difference > same => Verdict::Worse,
+            difference if difference < -same => Verdict::Better,
+            _ => Verdict::Same,
+        }
+    }
+
+    /// Of the counts of several runs: where those of the sides overlap, neither has more.
+    pub(crate) fn of_runs(counts: Spread, beside: Spread) -> Self {
+        let overlap = counts.most >= beside.least && counts.least <= beside.most;
+        if overlap { Verdict::Same } else { Self::of_counts(counts.median, beside.median) }
+    }
 }
 
 impl<'a> Case<'a> {
@@ -192,20 +212,13 @@ impl<'a> Case<'a> {
         if !self.is_exact() && ours.mode != linux.mode {
             return None;
         }
-        let (ours, linux) = (ours.per_operation, linux.per_operation);
-        // An interrupt in two hundred operations is noise where Linux needs none.
-        let same = (linux * SAME).max(0.005);
-        Some(match ours - linux {
-            difference if difference > same => Verdict::Worse,
-            difference if difference < -same => Verdict::Better,
-            _ => Verdict::Same,
-        })
+        Some(Verdict::of_counts(ours.per_operation, linux.per_operation))
     }
 
     /// Whether ours needs no more interrupts than any correct kernel must.
     pub(crate) fn is_at_the_bound(&self) -> bool {
-        let at = |ours: f64, bound: f64| ours <= bound + (bound * SAME).max(0.005);
-        self.ours().zip(self.bound()).is_some_and(|(ours, bound)| at(ours.per_operation, bound))
+        let counted = self.ours().zip(self.bound());
+        counted.is_some_and(|(ours, bound)| Verdict::of_counts(ours.per_operation, bound) != Verdict::Worse)
     }
 
     /// Our time divided by Linux's, pair by pair.

@@ -10,13 +10,9 @@ use crate::compare::Counts;
 use crate::number;
 use crate::page::chart::bars::{self, Bar, Group, Row};
 use crate::page::chart::{Figure, data};
-use crate::page::head;
 use crate::result::case::{Ratio, Verdict, off};
 use crate::result::{Mode, System};
 use crate::statistics::Spread;
-
-/// Counts that differ by less than this part are the same, as in `compare`.
-const SAME: f64 = 0.02;
 
 /// A row for each side, and how they compare.
 pub(super) fn render(program: &Program<'_>) -> Markup {
@@ -42,7 +38,7 @@ fn row(side: &Side<'_>) -> Markup {
     html! {
         tr {
             th scope="row" { (side.name()) }
-            td { (head::word(side.mode)) }
+            td { (side.mode.name()) }
             td.number { (side.runs.len()) }
             td.number { (with_ends(side.spread(|report| report.interrupts(side.system)), &number::figure)) }
             td.number {
@@ -100,19 +96,14 @@ fn verdicts(program: &Program<'_>) -> Markup {
     let Some((mine, theirs)) = mine.zip(theirs) else {
         return html! { p.weak { "There is nothing to compare with." } };
     };
-    // Where the runs of the sides overlap, neither had more.
-    let overlap = mine.most >= theirs.least && mine.least <= theirs.most;
-    let (mine, theirs) = (mine.median, theirs.median);
-    let is_same = overlap || (mine - theirs).abs() <= theirs * SAME;
+    let change = number::change(theirs.median, mine.median);
     html! {
         ul.verdicts {
             li {
-                @if is_same {
-                    "As many interrupts as Linux"
-                } @else if mine > theirs {
-                    strong.worse { "▲ More interrupts than Linux: " (number::change(theirs, mine)) }
-                } @else {
-                    "Fewer interrupts than Linux: " (number::change(theirs, mine))
+                @match Verdict::of_runs(mine, theirs) {
+                    Verdict::Same => "As many interrupts as Linux",
+                    Verdict::Worse => strong.worse { "▲ More interrupts than Linux: " (change) },
+                    Verdict::Better => { "Fewer interrupts than Linux: " (change) }
                 }
             }
             @if let Some(ratio) = ratio(ours, linux) {
@@ -165,7 +156,7 @@ pub(super) fn ablation(program: &Program<'_>) -> Option<Figure> {
     let rows = bars.iter().map(|bar| vec![bar.name.clone(), number::figure(bar.value)]).collect::<Vec<_>>();
     let groups =
         [Group { heading: String::new(), rows: vec![Row { name: String::new(), bars, bound: None }] }];
-    let mode = head::word(program.ablation[0].mode);
+    let mode = program.ablation[0].mode.name();
     Some(Figure {
         title: html! { "With mechanisms switched off" },
         description: format!(
