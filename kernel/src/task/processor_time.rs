@@ -1,8 +1,8 @@
 //! Whose processor time it was: a program's own, or the kernel's on its behalf.
 //!
 //! How long a task has run is exact, from one switch to the next (`scheduler`). How much of that it spent in the kernel is
-//! measured from the beginning to the end of calls; the rest is user time. Two clock readings for every call would make an
-//! empty one a tenth dearer, and almost half dearer by an emulator's clock, so there are two kinds of calls:
+//! measured from the beginning to the end of calls; the rest is user time. Two clock readings for every call would be a
+//! large part of an empty one, so there are two kinds of calls:
 //!
 //! - *Measured*: what can last long (memory, copying, processes, files' ends) reads the clock twice.
 //! - *Sampled*: of everything else, and of page faults, each task's every 61st is measured and counts 61 times. Its error is
