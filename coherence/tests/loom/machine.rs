@@ -18,9 +18,10 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 pub(crate) const PAGE: u64 = 4096;
 
-/// The words by which a test knows that the oracle spoke, and not some other panic.
-pub(crate) const STALE: &str = "stale translation";
-pub(crate) const UNORDERED: &str = "unordered accesses";
+/// The promises, as findings name them. By these words a test also knows that the oracle spoke, and not some other panic.
+pub(crate) const UNSAFE_FRAME: &str = "D1, frame safety";
+pub(crate) const EARLY_RETURN: &str = "D3, linearizable returns";
+pub(crate) const UNORDERED: &str = "B, order of accesses";
 
 /// The page table of one space: an upper entry that points to one table of two entries. Frame 0 means "not present".
 pub(crate) struct Tables {
@@ -182,7 +183,11 @@ impl World {
     pub(crate) fn touch(&self, page: usize) {
         if let Some(frame) = self.find(page) {
             let freed = self.hardware().freed_frames[frame as usize].load(Relaxed);
-            assert!(!freed, "{STALE}: CPU {} used a freed frame", current().1);
+            assert!(
+                !freed,
+                "{UNSAFE_FRAME}: CPU {} used a freed frame through a stale translation",
+                current().1
+            );
         }
         self.window();
     }
@@ -245,7 +250,7 @@ impl Hardware {
             }
             self.cpus[cpu].caches.lock().unwrap().upper_levels.insert(tag);
         }
-        assert!(!self.tables[root].freed.load(Relaxed), "{STALE}: CPU {cpu} walked a freed table");
+        assert!(!self.tables[root].freed.load(Relaxed), "{UNSAFE_FRAME}: CPU {cpu} walked a freed table");
         let frame = self.tables[root].entries[page].load(Relaxed);
         (frame != 0).then_some(frame)
     }

@@ -9,7 +9,7 @@ use loom::sync::atomic::Ordering::Relaxed;
 
 use crate::Scenario;
 use crate::barriers::*;
-use crate::machine::{PAGE, STALE, World};
+use crate::machine::{EARLY_RETURN, PAGE, World};
 
 pub(crate) const TWO_CPUS: Scenario = Scenario {
     cpus: 2,
@@ -256,7 +256,7 @@ pub(crate) const NESTED_GATHERS: Scenario = Scenario {
                 }
                 drop(guard);
                 gather.finish().into_inner();
-                assert!(world.find(0).is_none(), "{STALE}: a page was used after it had been dropped");
+                assert!(world.find(0).is_none(), "{EARLY_RETURN}: a page was used after it had been dropped");
             }
         };
         let cpu = world.spawn(1, drop_page(lock.clone()));
