@@ -3,9 +3,10 @@
 //! Locks, outermost first:
 //! 1. the area lock (may sleep): exclusive for what changes areas or takes tables out, shared for page faults, accesses
 //!    by the kernel, and `madvise`'s dropping of pages;
-//! 2. a leaf table's lock (spins); two at once only in `remap`, in order of address, and in `fork`, parent first;
-//! 3. an object's lock (spins), never under a table lock;
-//! 4. the frame allocator's locks, which are leaves.
+//! 2. an object's list of its mappings (may sleep); `mappings` says who may walk it, and the tables, without an area lock;
+//! 3. a leaf table's lock (spins); two at once only in `remap`, in order of address, and in `fork`, parent first;
+//! 4. an object's lock (spins), never under a table lock;
+//! 5. the frame allocator's locks, which are leaves.
 //!
 //! A flush is always waited for with the area lock held (so that nobody maps anything new at an address while some CPU
 //! still holds the old translation), and under a table lock only where the comment at that place says why.
@@ -33,6 +34,9 @@ use crate::range::PageRange;
 pub struct AddressSpace<E: Environment> {
     pub(crate) environment: E,
     space: Space,
+    /// The tables, for whoever keeps those that it walks in place by other means than the area lock (`mappings`).
+    #[cfg(simulated)]
+    pub(crate) tables_in_place: PageTable<E>,
     layout: RwLock<E::AreaLock, Layout<E>>,
     pub(crate) limits: Limits,
     /// Pages that entries map, without the page of zeroes.
@@ -74,11 +78,12 @@ impl<E: Environment> AddressSpace<E> {
     pub(crate) fn with_limits(environment: &E, limits: Limits) -> Result<Arc<Self>, OutOfMemory> {
         let tables = PageTable::new(environment)?;
         let space = environment.coherence().new_space(tables.root_address());
-        let layout = Layout { areas: Areas::new(), tables, heap: Heap::default() };
-        Ok(Arc::new(Self {
+        Ok(Arc::new_cyclic(|itself| Self {
             environment: environment.clone(),
             space,
-            layout: RwLock::new(layout),
+            #[cfg(simulated)]
+            tables_in_place: tables.view(),
+            layout: RwLock::new(Layout { areas: Areas::new(itself.clone()), tables, heap: Heap::default() }),
             limits,
             resident: AtomicU64::new(0),
             resident_peak: AtomicU64::new(0),
@@ -120,12 +125,6 @@ impl<E: Environment> AddressSpace<E> {
 
     pub(crate) fn shared(&self) -> Shared<'_, E> {
         self.layout.read()
-    }
-
-    /// The layout without its lock.
-    #[cfg(simulated)]
-    pub(crate) fn layout_pointer(&self) -> *const Layout<E> {
-        self.layout.data_ptr()
     }
 
     pub(crate) fn try_shared(&self) -> Option<Shared<'_, E>> {

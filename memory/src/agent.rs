@@ -8,7 +8,6 @@ use coherence::Cause;
 
 use crate::address_space::AddressSpace;
 use crate::environment::Environment;
-use crate::page_table::PageTable;
 use crate::range::{PAGE_SIZE, PageRange, round_down};
 
 impl<E: Environment> AddressSpace<E> {
@@ -18,16 +17,9 @@ impl<E: Environment> AddressSpace<E> {
     pub fn evict(&self, address: u64) {
         let page = round_down(address);
         let Some(part) = PageRange::between(page, page + PAGE_SIZE) else { return };
-        let Some(mut leaf) = self.tables_without_lock().leaf(page) else { return };
+        let Some(mut leaf) = self.tables_in_place.leaf(page) else { return };
         let mut changes = self.changes_under_lock(Cause::Madvise);
         self.zap_leaf(&mut leaf, part, &mut changes);
         changes.finish();
-    }
-
-    #[allow(unsafe_code)]
-    fn tables_without_lock(&self) -> &PageTable<E> {
-        // SAFETY: the tables are words in frames, behind atomics and locks of their own; the structure around them (the root's
-        // number) never changes, and nothing else of the layout is looked at.
-        unsafe { &(*self.layout_pointer()).tables }
     }
 }

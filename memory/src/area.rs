@@ -1,13 +1,15 @@
 //! One area: a range of addresses that was mapped in one way.
 
 use alloc::string::String;
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering::Relaxed};
 
 use intrusive_collections::RBTreeAtomicLink;
 
+use crate::address_space::AddressSpace;
 use crate::backing::{BackingRef, Identity};
 use crate::environment::Environment;
+use crate::mappings::Registration;
 use crate::range::{PAGE_SIZE, PageRange};
 use crate::rights::Rights;
 
@@ -102,6 +104,8 @@ pub(crate) struct Area<E: Environment> {
     /// The most that `mprotect` may give: a shared mapping of a file opened for reading never becomes writable.
     pub(crate) may: Rights,
     pub(crate) source: Source<E>,
+    /// Its place in its object's list, from when it is in an address space.
+    registration: Option<Registration<E>>,
 }
 
 impl<E: Environment> Area<E> {
@@ -121,6 +125,20 @@ impl<E: Environment> Area<E> {
             private_pages: AtomicBool::new(false),
             may,
             source,
+            registration: None,
+        }
+    }
+
+    /// Enters it in its object's list, as it is about to be in a space.
+    pub(crate) fn register(&mut self, space: &Weak<AddressSpace<E>>) {
+        if let Source::Object { backing, distance } = &self.source {
+            self.registration = Registration::enter(backing, space, self.range(), *distance);
+        }
+    }
+
+    fn follow_range(&self) {
+        if let Some(registration) = &self.registration {
+            registration.follow(self.range());
         }
     }
 
@@ -152,11 +170,13 @@ impl<E: Environment> Area<E> {
     /// Moves the start, without passing a neighbour.
     pub(crate) fn set_start(&self, start: u64) {
         self.start.store(start, Relaxed);
+        self.follow_range();
     }
 
     /// Moves the end, without passing a neighbour.
     pub(crate) fn set_end(&self, end: u64) {
         self.end.store(end, Relaxed);
+        self.follow_range();
     }
 
     pub(crate) fn rights(&self) -> Rights {
@@ -179,6 +199,14 @@ impl<E: Environment> Area<E> {
 
     pub(crate) fn has_flag(&self, flag: AreaFlags) -> bool {
         self.flags().contains(flag)
+    }
+
+    /// The object that it maps.
+    pub(crate) fn backing(&self) -> Option<&BackingRef<E>> {
+        match &self.source {
+            Source::Anonymous => None,
+            Source::Object { backing, .. } => Some(backing),
+        }
     }
 
     pub(crate) fn is_shared(&self) -> bool {

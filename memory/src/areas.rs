@@ -9,10 +9,12 @@
 #![allow(unsafe_code, reason = "the macro that tells the tree where its link is in an area")]
 
 use alloc::boxed::Box;
+use alloc::sync::Weak;
 
 use intrusive_collections::rbtree::{Cursor, CursorMut};
 use intrusive_collections::{Bound, KeyAdapter, RBTree, RBTreeAtomicLink, intrusive_adapter};
 
+use crate::address_space::AddressSpace;
 use crate::area::{Area, AreaFlags};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -39,6 +41,8 @@ pub(crate) struct Areas<E: Environment> {
     count: usize,
     mapped_pages: u64,
     placement: Placement,
+    /// Whose areas these are.
+    space: Weak<AddressSpace<E>>,
 }
 
 /// What the last searches for free space taught: above `from` no gap is larger than `largest_above`.
@@ -49,9 +53,9 @@ struct Placement {
 }
 
 impl<E: Environment> Areas<E> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(space: Weak<AddressSpace<E>>) -> Self {
         let placement = Placement { from: USER_END, largest_above: 0 };
-        Self { tree: RBTree::new(ByStart::new()), count: 0, mapped_pages: 0, placement }
+        Self { tree: RBTree::new(ByStart::new()), count: 0, mapped_pages: 0, placement, space }
     }
 
     pub(crate) fn mapped_pages(&self) -> u64 {
@@ -145,7 +149,7 @@ impl<E: Environment> Areas<E> {
     }
 
     /// Adds an area where none is, and joins it with its neighbours if they are alike.
-    pub(crate) fn insert(&mut self, area: Area<E>) {
+    pub(crate) fn insert(&mut self, mut area: Area<E>) {
         debug_assert!(self.is_free(area.range()));
         self.mapped_pages += area.range().pages();
         let mut cursor = self.tree.upper_bound_mut(Bound::Included(&area.start()));
@@ -161,20 +165,22 @@ impl<E: Environment> Areas<E> {
             above.inherit_pages(&area);
             return;
         }
+        area.register(&self.space);
         cursor.insert_after(Box::new(area));
         self.count += 1;
     }
 
     /// Adds an area above all others, as it is (for a copy of a whole space).
-    pub(crate) fn push(&mut self, area: Area<E>) {
+    pub(crate) fn push(&mut self, mut area: Area<E>) {
         debug_assert!(self.tree.back().get().is_none_or(|last| last.end() <= area.start()));
         self.mapped_pages += area.range().pages();
         self.count += 1;
+        area.register(&self.space);
         self.tree.back_mut().insert_after(Box::new(area));
     }
 
-    /// Takes a range out of the areas; says whether anything was in it.
-    pub(crate) fn remove(&mut self, range: PageRange) -> bool {
+    /// Takes a range out of the areas.
+    pub(crate) fn remove(&mut self, range: PageRange) {
         let mut cursor = self.tree.upper_bound_mut(Bound::Included(&range.start()));
         if cursor.get().is_none_or(|area| area.end() <= range.start()) {
             cursor.move_next();
@@ -194,6 +200,10 @@ impl<E: Environment> Areas<E> {
             }
             let rest =
                 PageRange::between(range.end(), end.max(range.end())).map(|rest| area.with_range(rest));
+            let rest = rest.map(|mut rest| {
+                rest.register(&self.space);
+                rest
+            });
             area.set_end(range.start());
             if let Some(rest) = rest {
                 cursor.insert_after(Box::new(rest));
@@ -202,11 +212,9 @@ impl<E: Environment> Areas<E> {
             }
             cursor.move_next();
         }
-        let has_removed = self.mapped_pages != mapped_before;
-        if has_removed {
+        if self.mapped_pages != mapped_before {
             self.note_freed(range);
         }
-        has_removed
     }
 
     /// Changes every area in a range (areas that reach out of it are cut first), and joins what is alike afterwards.
@@ -231,7 +239,9 @@ impl<E: Environment> Areas<E> {
     fn split_at(&mut self, address: u64) {
         let mut cursor = self.tree.upper_bound_mut(Bound::Excluded(&address));
         let Some(area) = cursor.get().filter(|area| address < area.end()) else { return };
-        let above = area.with_range(PageRange::of_area(address, area.end()));
+        let mut above = area.with_range(PageRange::of_area(address, area.end()));
+        // Entered before the other's end moves, so that a walk finds each address at least once.
+        above.register(&self.space);
         area.set_end(address);
         cursor.insert_after(Box::new(above));
         self.count += 1;
@@ -239,7 +249,7 @@ impl<E: Environment> Areas<E> {
 
     /// Takes all areas out.
     pub(crate) fn take_all(&mut self) {
-        *self = Self::new();
+        *self = Self::new(self.space.clone());
     }
 
     /// Lets the area that starts at `start` start lower.

@@ -40,8 +40,8 @@ pub trait Backing<E: Environment>: Send + Sync {
     /// Whether the page is in memory already (for `mincore`).
     fn is_resident(&self, page: u64) -> bool;
 
-    /// Whether its pages are those of this object (which has lost some, and must find who maps them).
-    fn shows(&self, object: &MemoryObject<E>) -> bool;
+    /// The object whose pages these are, if it is one that must find who maps them; always the same one.
+    fn object(&self) -> Option<&MemoryObject<E>>;
 
     /// Length in bytes.
     fn size(&self) -> u64;

@@ -46,6 +46,7 @@ mod incore;
 mod limits;
 mod lock;
 mod map;
+mod mappings;
 mod mistake;
 mod object;
 mod page_table;

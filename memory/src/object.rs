@@ -5,7 +5,8 @@
 //! needs no page at all.
 //!
 //! The pages and the size are under one spinning lock. A frame stays alive while anything refers to it: a mapping of a
-//! page that [`MemoryObject::truncate`] cut off keeps it until `truncate.rs` has dropped the entry.
+//! page that [`MemoryObject::truncate`] cut off keeps it until `truncate.rs` has dropped the entry. Who maps it is in a list of its
+//! own (`mappings.rs`).
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -16,6 +17,7 @@ use crate::backing::{Backing, BackingError, Identity};
 use crate::environment::Environment;
 use crate::error::OutOfMemory;
 use crate::frame::FrameRef;
+use crate::mappings::Mappings;
 use crate::range::PAGE_SIZE;
 
 const PAGE: usize = PAGE_SIZE as usize;
@@ -25,13 +27,12 @@ pub struct MemoryObject<E: Environment> {
     environment: E,
     identity: Identity,
     name: String,
+    mappings: Mappings<E>,
     contents: Mutex<E::TableLock, Contents<E>>,
 }
 
 struct Contents<E: Environment> {
     size: u64,
-    /// A mapping has asked for a page.
-    has_been_mapped: bool,
     /// What pages that are not in `pages` start as; zeroes behind its end.
     original: &'static [u8],
     pages: BTreeMap<u64, FrameRef<E>>,
@@ -55,8 +56,9 @@ impl<E: Environment> MemoryObject<E> {
         original: &'static [u8],
         size: u64,
     ) -> Self {
-        let contents = Contents { size, has_been_mapped: false, original, pages: BTreeMap::new() };
-        Self { environment: environment.clone(), identity, name, contents: Mutex::new(contents) }
+        let contents = Contents { size, original, pages: BTreeMap::new() };
+        let (mappings, contents) = (Mappings::new(), Mutex::new(contents));
+        Self { environment: environment.clone(), identity, name, mappings, contents }
     }
 
     /// Length in bytes.
@@ -64,10 +66,9 @@ impl<E: Environment> MemoryObject<E> {
         self.contents.lock().size
     }
 
-    /// Whether a mapping ever had a page of it, so that [`AddressSpace::drop_object_pages`](crate::AddressSpace::drop_object_pages)
-    /// may find something after it was cut.
-    pub fn has_been_mapped(&self) -> bool {
-        self.contents.lock().has_been_mapped
+    /// Who maps it.
+    pub(crate) fn mappings(&self) -> &Mappings<E> {
+        &self.mappings
     }
 
     /// How many pages the object holds in memory.
@@ -124,7 +125,8 @@ impl<E: Environment> MemoryObject<E> {
         Ok(done)
     }
 
-    /// Sets the length. What a shorter object loses reads as zeroes should it grow again.
+    /// Sets the length. What a shorter object loses reads as zeroes should it grow again. Mappings still show what is cut off until
+    /// [`MemoryObject::forget_mapped`] is called.
     pub fn truncate(&self, size: u64) {
         let mut contents = self.contents.lock();
         // The frames are released behind the lock: a mapping may hold others, and releasing takes other locks.
@@ -184,12 +186,11 @@ impl<E: Environment> Backing<E> for MemoryObject<E> {
         if page >= contents.size.div_ceil(PAGE_SIZE) {
             return Err(BackingError::PastEnd);
         }
-        contents.has_been_mapped = true;
         contents.page(&self.environment, page).cloned().map_err(|_| BackingError::OutOfMemory)
     }
 
-    fn shows(&self, object: &MemoryObject<E>) -> bool {
-        core::ptr::eq(self, object)
+    fn object(&self) -> Option<&MemoryObject<E>> {
+        Some(self)
     }
 
     fn is_resident(&self, page: u64) -> bool {

@@ -43,6 +43,8 @@ const fn index(address: u64, level: usize) -> usize {
 pub(crate) struct PageTable<E: Environment> {
     environment: E,
     root: FrameNumber,
+    /// Whether the tables end with this.
+    owns: bool,
 }
 
 /// One leaf table, locked.
@@ -105,7 +107,13 @@ impl<E: Environment> PageTable<E> {
     pub(crate) fn new(environment: &E) -> Result<Self, OutOfMemory> {
         let root = Self::allocate_table(environment)?;
         environment.fill_kernel_half(&environment.frames().words(root)[USER_ENTRIES..]);
-        Ok(Self { environment: environment.clone(), root })
+        Ok(Self { environment: environment.clone(), root, owns: true })
+    }
+
+    #[cfg(simulated)]
+    /// The same tables again, for walks; they do not end with this.
+    pub(crate) fn view(&self) -> Self {
+        Self { environment: self.environment.clone(), root: self.root, owns: false }
     }
 
     /// What a CPU loads to use these tables.
@@ -290,6 +298,9 @@ impl<E: Environment> Drop for PageTable<E> {
     /// Frees all tables. No flush: the last owner of an address space goes only when no CPU has it loaded, so no walker
     /// can be in these tables, and cached translations were made unreachable when the CPUs loaded other roots.
     fn drop(&mut self) {
+        if !self.owns {
+            return;
+        }
         let (environment, root) = (self.environment.clone(), self.root);
         let mut release = |_, _, table| environment.frames().release(environment.current_cpu(), table);
         for (index, word) in environment.frames().words(root)[..USER_ENTRIES].iter().enumerate() {

@@ -149,9 +149,14 @@ impl<E: Environment> AddressSpace<E> {
         let area = layout.areas.find(request.address).ok_or(Error::NotMapped)?;
         let moved = area.moved(request.address, target);
         let at_end = moved.is_private_anonymous() && is_made(Mistake::MoveFlushedAtEnd);
+        let backing = moved.backing().cloned();
         layout.areas.insert(moved);
         if let Some(source) = source {
+            // Nobody looks for these pages meanwhile: he could look at the new place too early and at the old one too late.
+            let walks_wait = backing.as_ref().and_then(|backing| backing.object());
+            let walks_wait = walks_wait.map(|object| object.mappings().exclusive());
             self.move_pages(&layout.tables, source, target.start(), at_end);
+            drop(walks_wait);
             if at_end {
                 let flush = Flush::range(source.start(), source.end(), PAGE_SIZE);
                 self.environment.coherence().flush(self.space(), flush, Cause::Mremap);

@@ -31,11 +31,13 @@ impl<E: Environment> AddressSpace<E> {
     /// Removes all mappings in a range, tables included. When it returns, the flush is over, so the addresses may be
     /// mapped anew at once.
     pub(crate) fn remove(&self, layout: &mut Layout<E>, range: PageRange, cause: Cause) {
-        if !layout.areas.remove(range) {
+        if layout.areas.is_free(range) {
             return;
         }
         let mut changes = self.changes(cause);
         self.zap(&layout.tables, range, &mut changes);
+        // After its entries are empty an area leaves its object's list, and after that its tables are unhooked (`mappings`).
+        layout.areas.remove(range);
         take_tables(layout, range, &mut changes);
         // Under the exclusive area lock: until the flush is over, nobody may map anything else here (D4).
         changes.finish();

@@ -301,9 +301,8 @@ fn shared_memory_is_shared_with_children_and_private_file_pages_are_not() {
     assert_eq!(file.read_at(0, &mut bytes), 8);
     assert_eq!(u64::from_ne_bytes(bytes), 9);
     environment.store(&space, BASE + PAGE_SIZE, 3).unwrap();
-    assert!(file.has_been_mapped());
     file.truncate(PAGE_SIZE);
-    space.drop_object_pages(&file, 1);
+    file.forget_mapped(1);
     environment.check_caches();
     assert_eq!(environment.load(&space, BASE + PAGE_SIZE), Err(Fault::Bus));
     assert_eq!(environment.load(&space, BASE), Ok(9));

@@ -7,7 +7,7 @@ use super::file::{File, Patience, Positions};
 use super::transfer::{Destination, Source, collect, deliver};
 use super::running::Uses;
 use super::{Entry, FileSystem, Inode};
-use crate::memory::{Backing, Kernel, MemoryObject, forget_pages};
+use crate::memory::{Backing, Kernel, MemoryObject};
 use crate::process::limits::Resource;
 use crate::process::signal::Signal;
 use crate::sync::Mutex;
@@ -84,7 +84,7 @@ impl FileContent {
         }
         let _writing = self.writing.lock();
         self.object.truncate(size);
-        forget_pages(&self.object, size.div_ceil(PAGE_SIZE));
+        self.object.forget_mapped(size.div_ceil(PAGE_SIZE));
         Ok(())
     }
 
@@ -224,9 +224,6 @@ impl Mapping {
         Ok(Arc::new(Self { entry: entry.clone() }))
     }
 
-    fn object(&self) -> Option<&MemoryObject> {
-        self.entry.inode().regular().ok().map(|content| &content.object)
-    }
 }
 
 impl ::memory::Backing<Kernel> for Mapping {
@@ -241,8 +238,8 @@ impl ::memory::Backing<Kernel> for Mapping {
         content.object.frame(page)
     }
 
-    fn shows(&self, object: &MemoryObject) -> bool {
-        self.object().is_some_and(|mine| core::ptr::eq(mine, object))
+    fn object(&self) -> Option<&MemoryObject> {
+        self.entry.inode().regular().ok().map(|content| &content.object)
     }
 
     fn is_resident(&self, page: u64) -> bool {

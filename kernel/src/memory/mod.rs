@@ -80,18 +80,6 @@ pub(crate) fn zero_backing() -> Arc<Backing> {
     Arc::new(MemoryObject::new(&Kernel, identity, name, u64::MAX))
 }
 
-/// Lets every program forget the pages of an object that the object has lost.
-pub(crate) fn forget_pages(object: &MemoryObject, first_page: u64) {
-    if !object.has_been_mapped() {
-        return;
-    }
-    for process in process::process_ids().into_iter().filter_map(process::find_process) {
-        if let Some(memory) = process.memory() {
-            memory.space().drop_object_pages(object, first_page);
-        }
-    }
-}
-
 /// How much memory there is, in pages.
 pub(crate) struct Usage {
     pub(crate) total_pages: u64,
