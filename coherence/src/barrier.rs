@@ -71,18 +71,25 @@ impl<P: Platform> Coherence<P> {
     /// A memory barrier on every CPU that runs a thread of `space`, this one included, after which each of them fetches
     /// instructions anew. The space must be registered for [`Registration::Cores`].
     pub fn core_barrier(&self, space: &Space) {
-        self.share(&space.core_barriers, Errand::Serialise, |me| {
+        let only_fences = self.has_fault(Fault::CoreBarrierOnlyFences);
+        let errand = if only_fences { Errand::Barrier } else { Errand::Serialise };
+        self.share(&space.core_barriers, errand, |me| {
             let mut active = space.active.load(Ordering::Acquire);
             active.remove(me);
             active
         });
-        self.platform.serialise();
+        if !self.has_fault(Fault::CallerNotSerialised) {
+            self.platform.serialise();
+        }
     }
 
     /// Registers a space. When this returns, `space` [is registered](Space::is_registered), and threads that run on any CPU
     /// are reached by the barriers that were registered for.
     pub fn register(&self, space: &Space, registration: Registration) {
         if space.registrations.is_ready(registration) {
+            return;
+        }
+        if self.has_fault(Fault::AnnouncementIsEnough) && space.registrations.is_announced(registration) {
             return;
         }
         space.registrations.announce(registration);
@@ -94,7 +101,11 @@ impl<P: Platform> Coherence<P> {
             fence(Ordering::SeqCst);
             let mut others = space.active.load(Ordering::Acquire);
             let active_here = others.remove(me);
-            self.platform.without_interrupts(|| self.follow_registration(me, active_here.then_some(space)));
+            if !self.has_fault(Fault::RegistersOthersOnly) {
+                self.platform.without_interrupts(|| {
+                    self.follow_registration(me, active_here.then_some(space));
+                });
+            }
             self.run_errand(me, Errand::Barrier, &others);
         }
         space.registrations.complete(registration);
@@ -107,6 +118,9 @@ impl<P: Platform> Coherence<P> {
         self.count(me, Row::Requested(Cause::Membarrier));
         // Full fence, between the caller's accesses and reading which round is the latest. It pairs with the leader's, below.
         fence(Ordering::SeqCst);
+        if self.has_fault(Fault::NoRounds) {
+            return self.run_errand(me, errand, &targets(me));
+        }
         let mut latest = rounds.latest();
         if self.has_fault(Fault::RoundThatBeganBefore) {
             latest = latest.saturating_sub(1);

@@ -190,6 +190,13 @@ impl AtomicCpuSet {
         word.store(word.load(Ordering::Relaxed) | cpu.bit(), Ordering::Relaxed);
     }
 
+    /// `remove` as a load and a store, as wrong.
+    #[cfg(simulated)]
+    pub(crate) fn remove_by_plain_store(&self, cpu: CpuId) {
+        let word = &self.words[cpu.word()];
+        word.store(word.load(Ordering::Relaxed) & !cpu.bit(), Ordering::Relaxed);
+    }
+
     /// Takes a CPU out with the given ordering.
     pub(crate) fn remove(&self, cpu: CpuId, ordering: Ordering) {
         self.words[cpu.word()].fetch_and(!cpu.bit(), ordering);

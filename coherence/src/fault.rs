@@ -82,6 +82,24 @@ pub enum Fault {
     ForeignFlushClaims,
     /// Flushes that are merged go in steps of the larger page size.
     LargestStride,
+    /// A switch between spaces does not look whether the CPU receives everybody's barriers from now on.
+    RegistrationNotFollowed,
+    /// A registration that somebody else has announced counts as made.
+    AnnouncementIsEnough,
+    /// Who registers a space tells the other CPUs, and not its own.
+    RegistersOthersOnly,
+    /// Coming back from lazy, the sets are changed by plain stores, without a fence.
+    PlainComingBack,
+    /// Every caller of a barrier does the work itself, at once.
+    NoRounds,
+    /// A barrier for cores asks its targets for a fence only.
+    CoreBarrierOnlyFences,
+    /// A target that is asked to serialise relies on its return from the interrupt for that.
+    NoSerialiseInHandler,
+    /// The caller of a barrier for cores does not serialise itself.
+    CallerNotSerialised,
+    /// A CPU that joins a space registered for cores does not serialise.
+    NoSerialiseJoining,
 }
 
 #[cfg(any(loom, shuttle, simulated))]

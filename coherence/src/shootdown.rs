@@ -352,7 +352,7 @@ impl<P: Platform> Coherence<P> {
         let private = &self.cpu(me).private.0;
         let is_used = private.loaded().is_some() && !private.is_lazy();
         self.pass_barrier(me, loaded.filter(|_| is_used));
-        if matches!(errand, Errand::Serialise) {
+        if matches!(errand, Errand::Serialise) && !self.has_fault(Fault::NoSerialiseInHandler) {
             self.platform.serialise();
         }
         self.count(me, Row::Handled(Outcome::Barrier));

@@ -177,14 +177,23 @@ impl<P: Platform> Coherence<P> {
         }
         // Release: pairs with the acquire of `lazy` in `Coherence::targets`. Whoever misses this CPU there, and missed it in
         // `active` before, finds the flush above done.
+        #[cfg(simulated)]
+        if self.has_fault(Fault::PlainComingBack) {
+            entering.lazy.remove_by_plain_store(me);
+            return;
+        }
         entering.lazy.remove(me, Ordering::Release);
         self.honour_registrations(me, entering);
     }
 
     /// Does what the space that this CPU has joined is registered for. The fence of `join` came before.
     fn honour_registrations(&self, me: CpuId, entering: &Space) {
-        self.follow_registration(me, Some(entering));
-        if entering.registrations.is_announced(Registration::Cores) {
+        if !self.has_fault(Fault::RegistrationNotFollowed) {
+            self.follow_registration(me, Some(entering));
+        }
+        if entering.registrations.is_announced(Registration::Cores)
+            && !self.has_fault(Fault::NoSerialiseJoining)
+        {
             self.platform.serialise();
         }
     }
@@ -198,7 +207,7 @@ impl<P: Platform> Coherence<P> {
     fn join(&self, me: CpuId, entering: &Space, no_fence: Fault, generation_first: Fault) -> Generation {
         let early = self.has_fault(generation_first).then(|| entering.generation());
         #[cfg(simulated)]
-        if self.has_fault(Fault::PlainJoin) {
+        if self.has_fault(Fault::PlainJoin) || self.has_fault(Fault::PlainComingBack) {
             entering.active.insert_by_plain_store(me);
             return entering.generation();
         }

@@ -42,6 +42,8 @@ pub(crate) struct Processor {
     pub(crate) pending: bool,
     /// The pending interrupt was postponed, and waits for the CPU to wait.
     postponed: bool,
+    /// It took an interrupt since it last looked whether it must wait.
+    pub(crate) disturbed: bool,
     pub(crate) history: History,
     step: Step,
     pub(crate) yielder: *const Yielder<Resume, Step>,
@@ -295,6 +297,7 @@ impl Execution {
             masked: false,
             pending: false,
             postponed: false,
+            disturbed: false,
             history: Digest::EMPTY,
             step: Step::Begin,
             yielder: std::ptr::null(),

@@ -56,10 +56,16 @@ pub fn step(next: Step) {
     while suspend(next) == Resume::Interrupt {
         take_interrupt();
         if matches!(next, Step::Wait) {
-            // The handler has read other things since: whoever waits looks again.
+            looks_again();
             return;
         }
     }
+}
+
+/// Whether an interrupt was taken since this CPU last looked whether it must wait. Its handler has read other things since than
+/// what the CPU waits for, so the CPU looks again.
+fn looks_again() -> bool {
+    with(|execution| std::mem::take(&mut execution.processor().disturbed)).unwrap_or(false)
 }
 
 #[allow(unsafe_code)]
@@ -77,7 +83,7 @@ pub(crate) fn set_yielder(yielder: &Yielder<Resume, Step>) {
 fn take_interrupt() {
     let hardware = with(|execution| {
         let processor = execution.processor();
-        processor.masked = true;
+        (processor.masked, processor.disturbed) = (true, true);
         processor.history = processor.history.with(!1);
         execution.hardware()
     });
@@ -93,7 +99,9 @@ fn take_interrupt() {
 /// While a run is being set up: nobody else would change it.
 pub fn wait() {
     assert!(is_running() || std::thread::panicking(), "what sets a run up waits for ever");
-    step(Step::Wait);
+    if !looks_again() {
+        step(Step::Wait);
+    }
 }
 
 /// Whether this CPU takes no interrupts.

@@ -11,11 +11,15 @@ use super::caches::Caches;
 use super::locks::{AreaLock, TableLock};
 use super::operation::OperationId;
 use super::oracle::Oracle;
+use super::order::Order;
 use super::platform::SimulatedPlatform;
 
 /// Frames of RAM: enough for what the scenarios map, and little, as it is cleared for each run.
 const FRAMES: usize = 128;
 const RAM: usize = FRAMES * PAGE_SIZE as usize;
+
+/// Marks the number of an event as one of the fetching of instructions; without it, it is a walker's.
+const FETCH: u64 = 1 << 63;
 
 /// An address space on this machine.
 pub(super) type SimulatedSpace = AddressSpace<SimulatedEnvironment>;
@@ -30,6 +34,10 @@ pub(super) struct Build {
     pub(super) walkers: bool,
     /// Pages that walkers run ahead to.
     pub(super) pages: &'static [u64],
+    /// Whether crossings between user mode and kernel are counted.
+    pub(super) crossings: bool,
+    /// Instructions that CPUs fetch ahead of executing them.
+    pub(super) code: &'static [u64],
     pub(super) fault: Option<coherence::Fault>,
 }
 
@@ -46,6 +54,7 @@ pub struct Machine {
 pub(super) struct Hidden {
     pub(super) caches: Vec<Caches>,
     pub(super) oracle: Oracle,
+    pub(super) order: Order,
     pub(super) spaces: Vec<Arc<SimulatedSpace>>,
     pub(super) loaded: Vec<Option<Arc<SimulatedSpace>>>,
     pub(super) modes: Vec<Mode>,
@@ -109,13 +118,14 @@ impl SimulatedEnvironment {
         let hidden = Hidden {
             caches: (0..build.cpus).map(|_| Caches::default()).collect(),
             oracle: Oracle::new(build.cpus),
+            order: Order::new(build.cpus),
             spaces: Vec::new(),
             loaded: vec![None; build.cpus],
             modes: vec![Mode::Idle; build.cpus],
             free: 0,
             found: None,
         };
-        let platform = SimulatedPlatform::new(build.tags);
+        let platform = SimulatedPlatform::new(&build);
         let machine = Arc::new(Machine {
             coherence: Coherence::new(platform, build.switches).with_fault(build.fault),
             frames: Frames::empty(),
@@ -194,10 +204,15 @@ impl Environment for SimulatedEnvironment {
 
 impl Hardware for SimulatedEnvironment {
     fn events(&self, _next: &Step, events: &mut Vec<u64>) {
+        let hidden = self.0.hidden();
+        for cpu in 0..hidden.caches.len() {
+            let code = self.0.build.code.iter().enumerate();
+            let fetches = code.filter(|(_, address)| self.0.could_fetch(&hidden, cpu, **address));
+            events.extend(fetches.map(|(index, _)| FETCH | (cpu as u64) << 32 | index as u64));
+        }
         if !self.0.build.walkers {
             return;
         }
-        let hidden = self.0.hidden();
         for (cpu, caches) in hidden.caches.iter().enumerate() {
             let walks =
                 self.0.build.pages.iter().enumerate().filter(|(_, page)| self.0.could_walk(caches, **page));
@@ -206,7 +221,13 @@ impl Hardware for SimulatedEnvironment {
     }
 
     fn perform(&self, event: u64) {
-        let (cpu, index) = (event >> 32, event & 0xffff_ffff);
+        let (cpu, index) = ((event & !FETCH) >> 32, event & 0xffff_ffff);
+        if event & FETCH != 0 {
+            let address = self.0.build.code[index as usize];
+            self.0.fetch(cpu as usize, address);
+            explorer::narrate_of(cpu as usize, || format!("fetches {address:#x} ahead"));
+            return;
+        }
         self.0.walk_ahead(cpu as usize, self.0.build.pages[index as usize]);
     }
 
@@ -223,12 +244,13 @@ impl Hardware for SimulatedEnvironment {
         let hidden = self.0.hidden();
         let caches =
             hidden.caches.iter().fold(Digest::EMPTY, |digest, cache| digest.with(cache.state().number()));
-        caches.with(hidden.oracle.state().number())
+        caches.with(hidden.oracle.state().number()).with(hidden.order.state().number())
     }
 
     fn stored(&self, store: &Store) {
         if store.note != 0 {
             let mut hidden = self.0.hidden();
+            hidden.order.store_lands(store.cpu);
             if let Some(sentence) = hidden.oracle.store_lands(store.cpu) {
                 hidden.found(sentence);
             }

@@ -5,7 +5,8 @@
 //! * **Walkers** (`walker.rs`) fill them with whatever the tables allow at any moment, also on CPUs that only borrow a space, set
 //!   the accessed bit before they cache, and the dirty bit in a locked step that looks at the entry again.
 //! * **Stores wait** in buffers and **interrupts come late**; the crate `explorer` sees to both.
-//! * **The oracle** (`oracle.rs`) marks each cached entry when a promise makes it worthless, and speaks when it is used.
+//! * **The oracle** (`oracle.rs`) marks each cached entry when a promise makes it worthless, and speaks when it is used. What memory
+//!   barriers promise is judged in `order.rs`, by the stores that wait and the instructions that are fetched.
 //!
 //! A [`Scenario`] says which CPUs do what on it; `check.rs` explores scenarios, and the past bugs, which are scenarios of which the
 //! code under check has been broken in one place.
@@ -16,9 +17,11 @@ mod locks;
 mod machine;
 mod operation;
 mod oracle;
+mod order;
 mod past_bug;
 mod past_bugs;
 mod platform;
+mod program;
 mod report;
 mod scenario;
 mod scenarios;

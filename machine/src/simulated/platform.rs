@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use coherence::{CpuId, CpuSet, Platform, Tag};
+use coherence::{Asked, CpuId, CpuSet, Crossings, Platform, Tag};
 use explorer::Step;
 
-use super::machine::{HiddenGuard, Machine};
+use super::machine::{Build, HiddenGuard, Machine};
 
 /// Steps of this machine's own, as numbers for the explorer.
 pub(super) fn machine_step() -> Step {
@@ -15,12 +15,16 @@ pub(super) fn machine_step() -> Step {
 /// The machine under `coherence`.
 pub struct SimulatedPlatform {
     tags: usize,
+    /// One for each CPU, if they are counted.
+    crossings: Vec<Crossings>,
     machine: Mutex<Weak<Machine>>,
 }
 
 impl SimulatedPlatform {
-    pub(super) fn new(tags: usize) -> Self {
-        SimulatedPlatform { tags, machine: Mutex::new(Weak::new()) }
+    pub(super) fn new(build: &Build) -> Self {
+        let counted = if build.crossings { build.cpus } else { 0 };
+        let crossings = (0..counted).map(|_| Crossings::new()).collect();
+        SimulatedPlatform { tags: build.tags, crossings, machine: Mutex::new(Weak::new()) }
     }
 
     /// Says whose platform it is.
@@ -28,12 +32,15 @@ impl SimulatedPlatform {
         *self.machine.lock().expect("one thread") = Arc::downgrade(machine);
     }
 
+    fn machine(&self) -> Arc<Machine> {
+        self.machine.lock().expect("one thread").upgrade().expect("the machine is there")
+    }
+
     /// An instruction of this CPU about its caches: a step, which serialises.
     fn instruct(&self, name: impl FnOnce() -> String, work: impl FnOnce(&mut HiddenGuard<'_>, usize)) {
         explorer::step(machine_step());
         explorer::serialise();
-        let machine = self.machine.lock().expect("one thread").upgrade().expect("the machine is there");
-        work(&mut machine.hidden(), explorer::current_cpu());
+        work(&mut self.machine().hidden(), explorer::current_cpu());
         explorer::narrate(name);
     }
 }
@@ -108,6 +115,22 @@ unsafe impl Platform for SimulatedPlatform {
                 (caches.root, caches.tag, caches.root_freed) = (0, Tag::KERNEL.number(), None);
             },
         );
+    }
+
+    fn crossings(&self, cpu: CpuId) -> Option<&Crossings> {
+        self.crossings.get(cpu.index())
+    }
+
+    fn note_interrupt(&self, asked: Asked) {
+        let machine = self.machine();
+        let mut hidden = machine.hidden();
+        if let Some(sentence) = hidden.order.asked(explorer::current_cpu(), asked.barriers) {
+            hidden.found(sentence);
+        }
+    }
+
+    fn serialise(&self) {
+        self.instruct(|| "serialises".to_owned(), |hidden, cpu| hidden.order.serialises(cpu));
     }
 
     fn relax(&self) {

@@ -25,6 +25,10 @@ pub struct Scenario {
     pub switches: Switches,
     /// Pages that walkers may run ahead to.
     pub walked: &'static [u64],
+    /// Whether CPUs count their crossings between user mode and kernel, so that barriers leave out those in the kernel.
+    pub crossings: bool,
+    /// Instructions that CPUs may fetch ahead of executing them.
+    pub code: &'static [u64],
     /// Up to which price all schedules are explored by `--quick`, by default, and by `--deep`.
     pub bounds: [u8; 3],
 }
@@ -39,6 +43,8 @@ impl Scenario {
         tags: 1,
         switches: Switches::ALL,
         walked: &[],
+        crossings: false,
+        code: &[],
         bounds: [3, 4, 5],
     };
 
@@ -50,6 +56,8 @@ impl Scenario {
             switches: self.switches,
             walkers: !self.walked.is_empty(),
             pages: self.walked,
+            crossings: self.crossings,
+            code: self.code,
             fault,
         };
         let machine = SimulatedEnvironment::new(build);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coherence::Mode;
+use coherence::{Cause, Mode, Row};
 use explorer::Step;
 use memory::{
     Access, AddressSpace, Advice, AreaFlags, Environment, Fault, MapRequest, MoveTo, PAGE_SIZE, PageRange,
@@ -53,7 +53,7 @@ impl SimulatedEnvironment {
     }
 
     /// What this CPU runs in.
-    fn loaded(&self) -> Arc<SimulatedSpace> {
+    pub(super) fn loaded(&self) -> Arc<SimulatedSpace> {
         let cpu = explorer::current_cpu();
         self.0.hidden().loaded[cpu].clone().expect("a program runs in a space")
     }
@@ -63,6 +63,7 @@ impl SimulatedEnvironment {
         let cpu = explorer::current_cpu();
         let entering = self.space(number);
         let leaving = self.0.hidden().loaded[cpu].clone();
+        self.leave_user();
         let was_masked = explorer::mask(true);
         self.0.coherence.activate(leaving.as_ref().map(|space| space.space()), entering.space());
         {
@@ -70,11 +71,13 @@ impl SimulatedEnvironment {
             (hidden.loaded[cpu], hidden.modes[cpu]) = (Some(entering), Mode::User);
         }
         explorer::mask(was_masked);
+        self.enter_user();
     }
 
     /// A kernel thread takes this CPU, which only borrows its space from now on.
     pub(super) fn go_lazy(&self) {
         let loaded = self.loaded();
+        self.leave_user();
         let was_masked = explorer::mask(true);
         self.0.coherence.go_lazy(loaded.space());
         self.0.hidden().modes[explorer::current_cpu()] = Mode::Kernel;
@@ -85,6 +88,7 @@ impl SimulatedEnvironment {
     pub(super) fn leave(&self) {
         let cpu = explorer::current_cpu();
         let loaded = self.0.hidden().loaded[cpu].clone();
+        self.leave_user();
         let was_masked = explorer::mask(true);
         if let Some(loaded) = loaded {
             self.0.coherence.leave(loaded.space());
@@ -141,10 +145,20 @@ impl SimulatedEnvironment {
         };
         let Some(value) = stored else {
             let value = explorer::load_now(self.0.word(physical));
+            {
+                let mut hidden = self.0.hidden();
+                let root = hidden.caches[cpu].root;
+                hidden.order.loads(cpu, root, physical);
+            }
             explorer::narrate(|| format!("loads  {address:#x} -> {value}"));
             return Attempt::Made(value);
         };
-        self.0.hidden().oracle.store_waits(cpu, page, physical & !(PAGE_SIZE - 1));
+        {
+            let mut hidden = self.0.hidden();
+            let root = hidden.caches[cpu].root;
+            hidden.oracle.store_waits(cpu, page, physical & !(PAGE_SIZE - 1));
+            hidden.order.stores(cpu, root, address, physical);
+        }
         let is_visible = explorer::store_now(self.0.word(physical), value, 1);
         explorer::narrate(|| {
             let waits = if is_visible { "" } else { ", which waits in its buffer" };
@@ -201,6 +215,7 @@ impl SimulatedEnvironment {
         work: impl FnOnce() -> R,
     ) -> R {
         let root = space.space().root();
+        self.leave_user();
         let id = {
             let mut hidden = self.0.hidden();
             let Hidden { oracle, caches, .. } = &mut *hidden;
@@ -211,6 +226,7 @@ impl SimulatedEnvironment {
         let result = work();
         self.0.end_operation(id);
         explorer::narrate(|| format!("{name} returns"));
+        self.enter_user();
         result
     }
 
@@ -293,8 +309,16 @@ impl SimulatedEnvironment {
         self.adopt(child.expect("there is memory for a child"))
     }
 
-    /// The end of a run: all CPUs let go, all spaces end, and every frame must be free.
+    /// The end of a run: all CPUs let go, all spaces end, and every frame must be free. Barriers have interrupted nobody more
+    /// often than they would have one after the other.
     pub(super) fn finish(&self) -> Result<(), String> {
+        let sent = self.0.coherence.ledger().total(Row::Sent(Cause::Membarrier));
+        let most = self.0.hidden().order.calls() * (self.0.build.cpus as u64 - 1);
+        if sent > most {
+            return Err(format!(
+                "barriers sent {sent} interrupts, where one after the other had sent {most}"
+            ));
+        }
         for cpu in 0..self.0.build.cpus {
             explorer::as_cpu(cpu, || self.leave());
         }

@@ -1,10 +1,14 @@
 //! The scenarios, one file for each family.
 
 pub(super) mod address;
+pub(super) mod barrier;
 pub(super) mod copy;
+pub(super) mod cores;
 pub(super) mod lazy;
 pub(super) mod protect;
+pub(super) mod registration;
 pub(super) mod remove;
+pub(super) mod rounds;
 pub(super) mod several;
 pub(super) mod switch;
 pub(super) mod tables;
@@ -43,6 +47,41 @@ pub(super) const ALL: &[&Scenario] = &[
     &tables::USER_WALKS_FREED_TABLES,
     &tables::COMING_BACK_WHILE_TABLES_ARE_FREED,
     &tables::SWITCHING_AWAY_WHILE_TABLES_ARE_FREED,
+    &barrier::BARRIER_USER_CODE,
+    &barrier::BARRIER_SWITCHING_OUT,
+    &barrier::BARRIER_SWITCHING_IN,
+    &barrier::BARRIER_EXIT,
+    &barrier::BARRIER_KERNEL_TASK,
+    &barrier::BARRIER_CROSSING,
+    &barrier::UNCOUNTED_SWITCHING_IN,
+    &barrier::UNCOUNTED_KERNEL_TASK,
+    &barrier::UNCOUNTED_COMING_BACK,
+    &barrier::GLOBAL_USER_CODE,
+    &barrier::GLOBAL_SWITCHING_OUT,
+    &barrier::GLOBAL_SWITCHING_IN,
+    &barrier::GLOBAL_EXIT,
+    &barrier::GLOBAL_KERNEL_TASK,
+    &barrier::GLOBAL_CROSSING,
+    &barrier::CORE_USER_CODE,
+    &barrier::CORE_SWITCHING_OUT,
+    &barrier::CORE_SWITCHING_IN,
+    &barrier::CORE_EXIT,
+    &barrier::CORE_KERNEL_TASK,
+    &barrier::DELAYED_USER_CODE,
+    &barrier::DELAYED_SWITCHING_OUT,
+    &barrier::DELAYED_SWITCHING_IN,
+    &barrier::DELAYED_KERNEL_TASK,
+    &barrier::DELAYED_CROSSING,
+    &registration::REGISTER_AND_GLOBAL_BARRIER,
+    &registration::TWO_REGISTER,
+    &registration::BETWEEN_REGISTERED_AND_OTHERS,
+    &registration::A_CHILD_INHERITS,
+    &cores::CODE_BESIDE_USER_CODE,
+    &cores::CODE_AND_SYSTEM_CALL,
+    &cores::CODE_AND_SWITCHING_IN,
+    &cores::CODE_AND_COMING_BACK,
+    &rounds::TWO_CALLERS,
+    &rounds::A_STORM,
 ];
 
 /// The scenario of that name.
