@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::CpuList;
+use crate::check::{self, Shard};
 use crate::failure::Failure;
 use crate::program::Companion;
 use crate::qemu::Board;
@@ -146,11 +148,23 @@ pub(crate) struct Check {
     /// More deviations in each schedule, and more schedules at random
     #[arg(long, conflicts_with = "quick")]
     pub(crate) deep: bool,
-    /// The seed of the schedules that are chosen at random
+    /// Only this part (repeatable); default: all that the level has
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(check::part_names()))]
+    pub(crate) part: Vec<String>,
+    /// The seed of what is chosen at random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Threads of this machine that work (default: one for each CPU)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: Option<u32>,
+    /// Only the I-th of N shares of the work, for several machines (docs/guide/scale-out.md)
+    #[arg(long, value_name = "I/N", value_parser = Shard::parse, requires = "json")]
+    pub(crate) shard: Option<Shard>,
+    /// Run nothing: join the results of all shards, or present one result again
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["quick", "deep", "part", "seed", "jobs", "shard", "names"])]
+    pub(crate) merge: Vec<PathBuf>,
     /// Show one schedule step by step, with the translation caches beside it: NAME:SCHEDULE, as a finding names it
-    #[arg(long, value_name = "SEED", conflicts_with_all = ["quick", "deep", "json", "names"])]
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["quick", "deep", "json", "table", "part", "shard", "merge", "names"])]
     pub(crate) replay: Option<String>,
     /// Write the result to this file as JSON; it replaces an older one only when complete
     #[arg(long, value_name = "FILE")]

@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     Host(String),
     /// A signal asked us to stop; nothing is printed. Status 128 + signal.
     Signal(i32),
+    /// A program of the project that was started has said what is wrong, and this was its status.
+    Told(u8),
 }
 
 impl Failure {
@@ -33,6 +35,7 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Guest(_) => 3,
             Failure::Host(_) => 4,
+            Failure::Told(status) => *status,
             Failure::Signal(signal) => 128u8.saturating_add(u8::try_from(*signal).unwrap_or(0)),
         }
     }
@@ -41,7 +44,7 @@ impl Failure {
     pub(crate) fn sentence(&self) -> Option<&str> {
         match self {
             Failure::Usage(sentence) | Failure::Guest(sentence) | Failure::Host(sentence) => Some(sentence),
-            Failure::Signal(_) => None,
+            Failure::Signal(_) | Failure::Told(_) => None,
         }
     }
 }

@@ -166,6 +166,40 @@ fn measurements_that_cannot_be() {
 }
 
 #[test]
+fn checks_that_make_no_sense() {
+    let folder = folder();
+    fs::write(folder.path().join("other.json"), r#"{"schema": "ceasefire.result/1"}"#).unwrap();
+    fs::write(folder.path().join("half.json"), r#"{"schema": "ceasefire.ch"#).unwrap();
+    fs::write(folder.path().join("empty.json"), r#"{"schema": "ceasefire.check/1"}"#).unwrap();
+    for (arguments, words) in [
+        (&["--part", "mutant"][..], &["'mutant'", "--part", "loom"][..]),
+        (&["--part", "loom", "munmap"], &["'munmap'", "the part loom"]),
+        (&["--quick", "--deep"], &["--quick", "--deep"]),
+        (&["--jobs", "0"], &["--jobs", "1..=1024"]),
+        (&["--seed", "x"], &["--seed", "'x'"]),
+        (&["--shard", "1/2"], &["--json"]),
+        (&["--shard", "3/2", "--json", "x"], &["--shard", "no shard 3 of 2"]),
+        (&["--shard", "2", "--json", "x"], &["--shard", "2/8"]),
+        (&["--json", "folder"], &["it is a folder"]),
+        (&["--table", "no/such/x"], &["no folder no/such"]),
+        (&["--json", "x", "--table", "x"], &["--json and --table", "same file"]),
+        (&["--merge"], &["--merge"]),
+        (&["--merge", "missing.json"], &["missing.json", "No such file"]),
+        (&["--merge", "half.json"], &["half.json", "ends in the middle"]),
+        (&["--merge", "other.json"], &["other.json", "ceasefire.result/1", "ceasefire.check/1"]),
+        (&["--merge", "empty.json"], &["empty.json", "missing field"]),
+        (&["--merge", "folder"], &["folder", "it is a folder"]),
+        (&["--merge", "/dev/zero"], &["/dev/zero", "not a regular file"]),
+        (&["--quick", "--merge", "empty.json"], &["--quick", "--merge"]),
+        (&["--replay", "x", "munmap"], &["--replay", "munmap"]),
+    ] {
+        let arguments: Vec<_> = std::iter::once("check").chain(arguments.iter().copied()).collect();
+        assert_refused(folder.path(), &arguments, words);
+        assert!(!folder.path().join("x").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
 fn an_older_result_survives_a_refusal() {
     let folder = folder();
     let result = folder.path().join("result.json");

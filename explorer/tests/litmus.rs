@@ -93,6 +93,18 @@ fn stores_wait_while_loads_go_on() {
 }
 
 #[test]
+fn the_pieces_of_a_search_find_together_what_one_search_finds() {
+    let codes: &[Code] = &[STORE_X_LOAD_Y, STORE_Y_LOAD_X, ADD];
+    let whole = all(codes);
+    for of in [2, 3, 7, 100] {
+        let pieces = (0..of).map(|index| results(codes, &mut Exhaustive::piece(4, index, of)).0);
+        let pieces: Vec<_> = pieces.collect();
+        assert!(of > 10 || pieces.iter().all(|piece| piece.len() < whole.len()), "a piece did all the work");
+        assert_eq!(pieces.into_iter().flatten().collect::<BTreeSet<_>>(), whole, "{of} pieces");
+    }
+}
+
+#[test]
 fn fences_and_locked_operations_wait_for_stores() {
     let fenced = all(&[
         |memory| {

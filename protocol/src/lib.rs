@@ -3,11 +3,15 @@
 //!
 //! The guest has one debug port for each stream it writes, so that nothing has to be taken apart again. It writes its report
 //! before it switches the machine off.
+//!
+//! With the feature `check`: what the checkers' programs hand to the command that starts them.
 #![no_std]
 #![deny(unsafe_code)]
 
 extern crate alloc;
 
+#[cfg(feature = "check")]
+pub mod check;
 pub mod report;
 pub mod sanitizer;
 

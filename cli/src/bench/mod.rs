@@ -34,9 +34,10 @@ use interruption::Interruption;
 use measuring::{Gathered, Measuring};
 use outputs::Outputs;
 use plan::{Phase, Step, Subject};
-use progress::{Progress, clock};
+use progress::Progress;
 use selection::Chosen;
 
+pub(crate) use progress::clock;
 pub(crate) use selection::CpuList;
 pub(crate) use sources::promises;
 

@@ -57,7 +57,7 @@ impl Progress {
 }
 
 /// "4:05".
-pub(super) fn clock(time: Duration) -> String {
+pub(crate) fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }

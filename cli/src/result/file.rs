@@ -7,7 +7,8 @@ use std::io::Write;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tempfile::NamedTempFile;
 
 use super::{Document, SCHEMA};
@@ -50,6 +51,14 @@ impl ResultFile {
     /// # Errors
     /// A host failure when the disk refuses; the older file is then as it was.
     pub(crate) fn write(self, document: &Document) -> Result<(), Failure> {
+        self.write_form(document)
+    }
+
+    /// Writes a document of any form, and puts the file in its place.
+    ///
+    /// # Errors
+    /// As [`ResultFile::write`].
+    pub(crate) fn write_form(self, document: &impl Serialize) -> Result<(), Failure> {
         let mut text = serde_json::to_vec_pretty(document)
             .map_err(|error| Failure::host(format!("write {}", self.path.display()), error))?;
         text.push(b'\n');
@@ -82,6 +91,14 @@ fn set_readable(file: &NamedTempFile) -> std::io::Result<()> {
 /// # Errors
 /// A usage failure of one sentence when the file cannot be read, is not whole, or has another form.
 pub(crate) fn read(path: &Path) -> Result<Document, Failure> {
+    read_form(path, SCHEMA)
+}
+
+/// A document of that form, which was saved.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_form<T: DeserializeOwned>(path: &Path, form: &str) -> Result<T, Failure> {
     let refuse = |why: String| Failure::usage(format!("cannot use {}: {why}", path.display()));
     let metadata = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
     if metadata.is_dir() {
@@ -100,11 +117,11 @@ pub(crate) fn read(path: &Path) -> Result<Document, Failure> {
         })
     })?;
     match value.get("schema").and_then(serde_json::Value::as_str) {
-        Some(SCHEMA) => {}
-        Some(other) => return Err(refuse(format!("its form is '{other}', and this version reads {SCHEMA}"))),
-        None => return Err(refuse(format!("it has no 'schema', so it is no result ({SCHEMA})"))),
+        Some(schema) if schema == form => {}
+        Some(other) => return Err(refuse(format!("its form is '{other}', and this version reads {form}"))),
+        None => return Err(refuse(format!("it has no 'schema', so it is no result ({form})"))),
     }
-    Document::deserialize(value).map_err(|error| refuse(format!("it is not as {SCHEMA} says: {error}")))
+    T::deserialize(value).map_err(|error| refuse(format!("it is not as {form} says: {error}")))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::fmt::{self, Display};
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use file::{ResultFile, read};
+pub(crate) use file::{ResultFile, read, read_form};
 pub(crate) use host::{LinuxVersion, Machine, Versions, load};
 
 use crate::order::Order;

@@ -16,7 +16,7 @@ use crate::kernel_image::KernelImage;
 use case::Tier;
 use tally::{Tally, Verdict};
 
-pub(crate) use host::models;
+pub(crate) use host::model;
 
 /// Runs the tests whose names contain the filter. Status 0 when none failed, 1 when some did.
 pub(crate) fn run(options: &Test) -> Result<ExitCode, Failure> {

@@ -8,7 +8,7 @@
 //! * **The oracle** (`oracle.rs`) marks each cached entry when a promise makes it worthless, and speaks when it is used. What memory
 //!   barriers promise is judged in `order.rs`, by the stores that wait and the instructions that are fetched.
 //!
-//! A [`Scenario`] says which CPUs do what on it; `check.rs` explores scenarios, and the past bugs, which are scenarios of which the
+//! A [`Scenario`] says which CPUs do what on it; `check/` explores scenarios, and the past bugs, which are scenarios of which the
 //! code under check has been broken in one place.
 
 mod caches;
@@ -22,7 +22,6 @@ mod past_bug;
 mod past_bugs;
 mod platform;
 mod program;
-mod report;
 mod scenario;
 mod scenarios;
 mod user;
