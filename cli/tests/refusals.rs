@@ -191,7 +191,7 @@ fn checks_that_make_no_sense() {
         (&["--merge", "folder"], &["folder", "it is a folder"]),
         (&["--merge", "/dev/zero"], &["/dev/zero", "not a regular file"]),
         (&["--quick", "--merge", "empty.json"], &["--quick", "--merge"]),
-        (&["--replay", "x", "munmap"], &["--replay", "munmap"]),
+        (&["--replay", "x", "munmap"], &["--replay", "SCENARIO"]),
     ] {
         let arguments: Vec<_> = std::iter::once("check").chain(arguments.iter().copied()).collect();
         assert_refused(folder.path(), &arguments, words);
