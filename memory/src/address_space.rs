@@ -4,9 +4,10 @@
 //! 1. the area lock (may sleep): exclusive for what changes areas or takes tables out, shared for page faults, accesses
 //!    by the kernel, and `madvise`'s dropping of pages;
 //! 2. an object's list of its mappings (may sleep); `mappings` says who may walk it, and the tables, without an area lock;
-//! 3. a leaf table's lock (spins); two at once only in `remap`, in order of address, and in `fork`, parent first;
-//! 4. an object's lock (spins), never under a table lock;
-//! 5. the frame allocator's locks, which are leaves.
+//! 3. the lock of places (may sleep), which is the same for pages of no object: `relocation`;
+//! 4. a leaf table's lock (spins); two at once only in `relocation` and in `fork`, parent first;
+//! 5. an object's lock (spins), never under a table lock;
+//! 6. the frame allocator's locks, which are leaves.
 //!
 //! A flush is always waited for with the area lock held (so that nobody maps anything new at an address while some CPU
 //! still holds the old translation), and under a table lock only where the comment at that place says why.
@@ -38,6 +39,8 @@ pub struct AddressSpace<E: Environment> {
     #[cfg(simulated)]
     pub(crate) tables_in_place: PageTable<E>,
     layout: RwLock<E::AreaLock, Layout<E>>,
+    /// While it is held shared, pages of no object, and tables, stay at their addresses.
+    pub(crate) places: RwLock<E::AreaLock, ()>,
     pub(crate) limits: Limits,
     /// Pages that entries map, without the page of zeroes.
     resident: AtomicU64,
@@ -84,6 +87,7 @@ impl<E: Environment> AddressSpace<E> {
             #[cfg(simulated)]
             tables_in_place: tables.view(),
             layout: RwLock::new(Layout { areas: Areas::new(itself.clone()), tables, heap: Heap::default() }),
+            places: RwLock::new(()),
             limits,
             resident: AtomicU64::new(0),
             resident_peak: AtomicU64::new(0),

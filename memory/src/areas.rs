@@ -134,6 +134,21 @@ impl<E: Environment> Areas<E> {
         PageRange::between(start.min(range.start()), end.max(range.end())).unwrap_or(range)
     }
 
+    /// As [`Areas::gap_around`], when a range of one area will have been removed.
+    pub(crate) fn gap_without(&self, range: PageRange) -> PageRange {
+        let holder = self.at_or_below(range.start());
+        let Some(area) = holder.get() else { return range };
+        let start = match area.start() < range.start() {
+            true => range.start(),
+            false => holder.peek_prev().get().map_or(0, Area::end),
+        };
+        let end = match area.end() > range.end() {
+            true => range.end(),
+            false => holder.peek_next().get().map_or(USER_END, Area::start),
+        };
+        PageRange::between(start, end).unwrap_or(range)
+    }
+
     /// Whether `more` areas may be added.
     ///
     /// # Errors

@@ -79,6 +79,22 @@ impl<'a, E: Environment> Changes<'a, E> {
         self.release_later(table);
     }
 
+    /// Takes note that a table which mapped `span` bytes at `address` maps them elsewhere now. Whatever its entries are:
+    /// beside the translations of its pages, CPUs must drop the upper levels that they have cached on the way to it, through which
+    /// they would go on to find pages in it at the old addresses. Page by page (which soon means everything), since dropping one
+    /// page drops one translation only.
+    ///
+    /// CPUs that borrow the space need not hear of it. The table lives on, so that their walkers may go through it; what these
+    /// find nobody uses before the generations are compared; and when the table is freed one day, they are told.
+    pub(crate) fn table_moved(&mut self, address: u64, span: u64) {
+        let Some(gather) = &mut self.gather else { return };
+        if is_made(Mistake::MovedTableNotFlushed) {
+            return;
+        }
+        let stride = if is_made(Mistake::MovedTableFlushedAsOnePage) { span } else { PAGE_SIZE };
+        gather.add(Flush::range(address, address + span, stride));
+    }
+
     /// Flushes what must be flushed, then gives the frames back. When this returns, no CPU can reach any of them
     /// through the old entries.
     pub(crate) fn finish(mut self) {

@@ -52,6 +52,7 @@ mod object;
 mod page_table;
 mod protect;
 mod range;
+mod relocation;
 mod remap;
 mod rights;
 mod sync;

@@ -7,8 +7,8 @@
 //!
 //! * **Tables stay.** While the list is held, no table that maps a listed range is freed: an operation that removes areas takes
 //!   them off the list, for which it waits, before it unhooks tables.
-//! * **No entry is missed.** An entry is emptied before its area leaves the list. One that moves (`remap`) does so while the list is
-//!   held exclusively; else a walk could look at the new place too early and at the old one too late. A child's area is entered
+//! * **No entry is missed.** An entry is emptied before its area leaves the list. One that moves (`relocation`) does so while the list is
+//!   held exclusively, until the flush is over; else a walk could look at the new place too early and at the old one too late. A child's area is entered
 //!   before its entries are copied, and behind its parent's, and walks go in this order.
 //! * A page fault may add an entry behind a walk's back, as it works under the table's lock alone. What that means, each walk says.
 //!

@@ -21,10 +21,22 @@ pub enum Mistake {
     ForkFlushedAfterUnlock,
     /// The first store to a page of zeroes flushes nothing.
     ZeroesNotFlushed,
-    /// `mremap` flushes after the tables' locks are released.
+    /// `mremap` lets others at the pages again before it flushes.
     MoveFlushedAfterUnlock,
-    /// `mremap` flushes anonymous pages only once, at its end.
+    /// `mremap` flushes anonymous pages only once, after it has let others at them again.
     MoveFlushedAtEnd,
+    /// `mremap` flushes the addresses that pages go to.
+    MoveFlushedWhereItWent,
+    /// `mremap` does not keep those off who come to pages by the reverse way.
+    MovedBesideReverseWalks,
+    /// `mremap` takes the pointer to a table as it was before it kept others off.
+    MovedTableReadTooEarly,
+    /// `mremap` does not flush a table that it moved as a whole: none of its entries has changed.
+    MovedTableNotFlushed,
+    /// `mremap` flushes a table that it moved as one large page.
+    MovedTableFlushedAsOnePage,
+    /// `mremap` makes tables as it needs them, and gives up in the middle when there is no memory for one.
+    MoveGivenUpInTheMiddle,
 }
 
 #[cfg(simulated)]

@@ -7,8 +7,9 @@
 //! * A leaf table's entries change only under its lock. Hardware sets accessed and dirty bits meanwhile, so every
 //!   change is an atomic exchange, and the value it *returned* is the one that counts.
 //! * An upper table's entry is set once, under that table's lock, and then stays while the space's area lock is held
-//!   shared: tables are taken out only with `&mut self`, which is to say under the exclusive area lock (this structure
-//!   lives inside that lock). So a walk needs no lock above the leaf.
+//!   shared: tables are taken out, or moved to other addresses, only under the exclusive area lock (this structure
+//!   lives inside that lock). So a walk needs no lock above the leaf. Whoever walks without the area lock holds the
+//!   space's lock of places (`relocation.rs`), for the same reason.
 //! * A table that was taken out is handed to the caller, who may free it only through a finished gather.
 //! * `Metadata::table` counts a table's entries in use; it says at once whether a table holds anything.
 
@@ -31,7 +32,7 @@ const USER_ENTRIES: usize = 256;
 pub(crate) const LEAF_SPAN: u64 = span(1);
 
 /// Bytes that one entry of a table of this level maps.
-const fn span(level: usize) -> u64 {
+pub(crate) const fn span(level: usize) -> u64 {
     PAGE_SIZE << (9 * level)
 }
 
@@ -195,8 +196,14 @@ impl<E: Environment> PageTable<E> {
 
     /// The leaf table of `address`, or the lowest table on the way to it.
     fn leaf_number(&self, address: u64) -> Result<FrameNumber, Missing> {
+        self.table_number(address, 0)
+    }
+
+    /// The table of a level that maps `address`, or the lowest table on the way to it.
+    #[inline]
+    fn table_number(&self, address: u64, lowest: usize) -> Result<FrameNumber, Missing> {
         let mut table = self.root;
-        for level in (1..=ROOT_LEVEL).rev() {
+        for level in (lowest + 1..=ROOT_LEVEL).rev() {
             // Acquire pairs with the Release in `create_below`: the table was cleared before it was hooked in.
             let entry = self.environment.frames().words(table)[index(address, level)].load(Acquire);
             if entry == 0 {
@@ -205,6 +212,48 @@ impl<E: Environment> PageTable<E> {
             table = Entry::from_bits(entry).frame();
         }
         Ok(table)
+    }
+
+    /// Makes the tables on the way to the table of `level` that maps `address`, and that one.
+    pub(crate) fn create_down_to(&self, address: u64, level: usize) -> Result<(), OutOfMemory> {
+        while let Err(missing) = self.table_number(address, level) {
+            self.create_below(missing, address)?;
+        }
+        Ok(())
+    }
+
+    /// The entry for `address` in its table of `level`; empty if there is no such table.
+    pub(crate) fn upper_entry(&self, address: u64, level: usize) -> Entry {
+        self.table_number(address, level).map_or(Entry::EMPTY, |table| {
+            Entry::from_bits(self.environment.frames().words(table)[index(address, level)].load(Acquire))
+        })
+    }
+
+    /// Exchanges the entry for `address` in its table of `level`, which is there. To be called under the exclusive area lock
+    /// and the exclusive lock of places; the caller owes what was there a new place, or a flush and a release.
+    pub(crate) fn replace_upper(&self, address: u64, level: usize, new: Entry) -> Entry {
+        let Ok(table) = self.table_number(address, level) else {
+            debug_assert!(false, "an entry of a missing table was replaced");
+            return Entry::EMPTY;
+        };
+        let mut used = self.environment.frames().metadata(table).table.lock();
+        // AcqRel, as in `Leaf::replace`. Hardware sets the accessed bit until now.
+        let word = &self.environment.frames().words(table)[index(address, level)];
+        let old = Entry::from_bits(word.swap(new.bits(), AcqRel));
+        *used = *used + u16::from(!new.is_empty()) - u16::from(!old.is_empty());
+        old
+    }
+
+    /// Whether the table that an upper entry leads to has an entry in use.
+    pub(crate) fn is_used(&self, upper: Entry) -> bool {
+        *self.environment.frames().metadata(upper.frame()).table.lock() > 0
+    }
+
+    /// Where the reach of the lowest entry ends that is missing on the way to the leaf table of `address`; `None` if there is
+    /// a leaf table.
+    pub(crate) fn end_of_hole(&self, address: u64) -> Option<u64> {
+        let missing = self.leaf_number(address).err()?;
+        Some((address / span(missing.level) + 1).saturating_mul(span(missing.level)))
     }
 
     /// Hooks an empty table into the entry that was missing, unless another CPU was faster.

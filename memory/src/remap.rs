@@ -1,24 +1,14 @@
-//! Moving and resizing mappings: `mremap`.
-//!
-//! A move takes each entry out of the old place (atomic exchange) and puts what came back at the new one, per pair of
-//! leaf tables, and **flushes the old addresses while both tables are locked** (variant A of the reference). The entry
-//! carries the frame's reference with it: once the new table is unlocked, whoever finds the page there can drop that
-//! reference, flush only the new address, and give the frame away, while some CPU still reached it through the old
-//! one. (That was CVE-2018-18281.) The new addresses need no flush: nothing was mapped there.
+//! Moving and resizing mappings: `mremap`. How pages get from one place to another is in `relocation.rs`.
 
-use coherence::{Cause, Flush};
+use coherence::Cause;
 
 use crate::address_space::{AddressSpace, Layout};
 use crate::area::Area;
 use crate::areas::gap_end_below;
-use crate::entry::Entry;
 use crate::environment::Environment;
-use crate::error::{Error, OutOfMemory};
+use crate::error::Error;
 use crate::map::{Place, find_place};
-use crate::mistake::{Mistake, is_made};
-use crate::page_table::{LEAF_SPAN, PageTable};
-use crate::range::{PAGE_SIZE, PageRange, USER_END, is_aligned, round_up};
-use crate::unmap::take_tables;
+use crate::range::{PageRange, USER_END, is_aligned, round_up};
 
 /// What `mremap` is asked for. The numbers are the program's, unchecked.
 #[derive(Clone, Copy, Debug)]
@@ -138,64 +128,16 @@ impl<E: Environment> AddressSpace<E> {
     ) -> Result<u64, Error> {
         layout.areas.check_count(3)?;
         let source = PageRange::new(request.address, request.old_length).ok();
-        if let Some(source) = source
-            && let Err(OutOfMemory) = prepare_tables(&layout.tables, source, target.start())
-        {
-            let mut changes = self.changes(Cause::Mremap);
-            take_tables(layout, target, &mut changes);
-            changes.finish();
-            return Err(Error::OutOfMemory);
+        if let Some(source) = source {
+            self.prepare_relocation(layout, source, target)?;
         }
         let area = layout.areas.find(request.address).ok_or(Error::NotMapped)?;
         let moved = area.moved(request.address, target);
-        let at_end = moved.is_private_anonymous() && is_made(Mistake::MoveFlushedAtEnd);
-        let backing = moved.backing().cloned();
         layout.areas.insert(moved);
         if let Some(source) = source {
-            // Nobody looks for these pages meanwhile: he could look at the new place too early and at the old one too late.
-            let walks_wait = backing.as_ref().and_then(|backing| backing.object());
-            let walks_wait = walks_wait.map(|object| object.mappings().exclusive());
-            self.move_pages(&layout.tables, source, target.start(), at_end);
-            drop(walks_wait);
-            if at_end {
-                let flush = Flush::range(source.start(), source.end(), PAGE_SIZE);
-                self.environment.coherence().flush(self.space(), flush, Cause::Mremap);
-            }
-            if !request.keep_source {
-                // Empty by now: this flushes only if it frees tables.
-                self.remove(layout, source, Cause::Mremap);
-            }
+            self.relocate(layout, source, target.start(), request.keep_source)?;
         }
         Ok(target.start())
-    }
-
-    /// Moves all entries of `source` to `target`, where the tables are prepared and nothing is mapped.
-    fn move_pages(&self, tables: &PageTable<E>, source: PageRange, target: u64, at_end: bool) {
-        for_each_extent(source, target, |part, to| {
-            let mut changes = self.changes(Cause::Mremap);
-            let Some(mut from_leaf) = tables.leaf(part.start()) else {
-                return;
-            };
-            if from_leaf.is_empty() {
-                return;
-            }
-            // One table for both is locked once. Two are locked in any order: only holders of the exclusive area
-            // lock ever hold two tables of one space.
-            let is_same = part.start() / LEAF_SPAN == to / LEAF_SPAN;
-            let mut to_leaf = if is_same { None } else { tables.leaf(to) };
-            for (address, _) in from_leaf.used_pages(part) {
-                let old = from_leaf.replace(address, Entry::EMPTY);
-                if !at_end {
-                    changes.changed(address, old, Entry::EMPTY);
-                }
-                to_leaf.as_mut().unwrap_or(&mut from_leaf).replace(to + (address - part.start()), old);
-            }
-            if is_made(Mistake::MoveFlushedAfterUnlock) {
-                drop((from_leaf, to_leaf));
-            }
-            // Before either table is unlocked, as said above.
-            changes.finish();
-        });
     }
 }
 
@@ -230,36 +172,6 @@ fn room_to_grow<E: Environment>(layout: &Layout<E>, request: RemapRequest) -> Op
     let next = layout.areas.first_ending_above(end);
     let is_free = next.is_none_or(|next| growth.end() <= gap_end_below(next));
     (area.end() == end && is_free).then_some(growth)
-}
-
-/// Makes the leaf tables that a move needs, before anything has moved.
-fn prepare_tables<E: Environment>(
-    tables: &PageTable<E>,
-    source: PageRange,
-    target: u64,
-) -> Result<(), OutOfMemory> {
-    let mut result = Ok(());
-    for_each_extent(source, target, |part, to| {
-        let is_needed = result.is_ok() && tables.leaf(part.start()).is_some_and(|leaf| !leaf.is_empty());
-        if is_needed {
-            result = tables.leaf_or_create(to).map(|_| ());
-        }
-    });
-    result
-}
-
-/// Cuts a move into parts that lie in one leaf table each on both sides.
-fn for_each_extent(source: PageRange, target: u64, mut visit: impl FnMut(PageRange, u64)) {
-    let until_next = |address: u64| LEAF_SPAN - address % LEAF_SPAN;
-    let (mut from, mut to) = (source.start(), target);
-    while from < source.end() {
-        let length = until_next(from).min(until_next(to)).min(source.end() - from);
-        if let Some(part) = PageRange::between(from, from + length) {
-            visit(part, to);
-        }
-        from += length;
-        to += length;
-    }
 }
 
 impl<E: Environment> Area<E> {

@@ -38,9 +38,24 @@ impl<E: Environment> AddressSpace<E> {
         self.zap(&layout.tables, range, &mut changes);
         // After its entries are empty an area leaves its object's list, and after that its tables are unhooked (`mappings`).
         layout.areas.remove(range);
-        take_tables(layout, range, &mut changes);
+        self.take_spare_tables(layout, range, &mut changes);
         // Under the exclusive area lock: until the flush is over, nobody may map anything else here (D4).
         changes.finish();
+    }
+
+    /// Unhooks the tables that mapped part of `range`, from which all areas are gone, where nothing else uses them.
+    pub(crate) fn take_spare_tables(
+        &self,
+        layout: &mut Layout<E>,
+        range: PageRange,
+        changes: &mut Changes<'_, E>,
+    ) {
+        let gap = layout.areas.gap_around(range);
+        if has_spare_tables(range, gap) {
+            // Who comes by the reverse way is out of these tables now, and does not find into them again.
+            let _alone = self.places.write();
+            take_tables(layout, range, gap, changes);
+        }
     }
 
     /// Empties all entries of a range and takes over the references that they held.
@@ -64,20 +79,22 @@ impl<E: Environment> AddressSpace<E> {
     }
 }
 
-/// Unhooks the tables that mapped part of `range`, from which all areas are gone, where nothing else uses them.
-pub(crate) fn take_tables<E: Environment>(
-    layout: &mut Layout<E>,
-    range: PageRange,
-    changes: &mut Changes<'_, E>,
-) {
-    let gap = layout.areas.gap_around(range);
+/// Whether all that some table maps which maps part of `range` lies in `gap`, the free space around it.
+pub(crate) fn has_spare_tables(range: PageRange, gap: PageRange) -> bool {
     // Most ranges share their first and last table with a neighbour, and have no other.
     let first = range.start() / LEAF_SPAN + u64::from(range.start() / LEAF_SPAN * LEAF_SPAN < gap.start());
     let last =
         range.end().div_ceil(LEAF_SPAN) - u64::from(range.end().div_ceil(LEAF_SPAN) * LEAF_SPAN > gap.end());
-    if first >= last {
-        return;
-    }
+    first < last
+}
+
+/// Unhooks the tables that mapped part of `range` and whose whole reach lies in `gap`. Under the exclusive lock of places.
+pub(crate) fn take_tables<E: Environment>(
+    layout: &mut Layout<E>,
+    range: PageRange,
+    gap: PageRange,
+    changes: &mut Changes<'_, E>,
+) {
     layout.tables.take_tables(range, gap, &mut |address, span, table| {
         changes.table_taken(address, span, table);
     });

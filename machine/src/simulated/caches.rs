@@ -51,10 +51,14 @@ impl Translation {
 /// A table on the way to translations.
 #[derive(Clone, Debug)]
 pub(super) struct Upper {
+    /// The root of the space that it is of.
+    pub(super) root: u64,
     /// Its address.
     pub(super) table: u64,
     /// Who freed it, if it has been.
     pub(super) freed: Option<String>,
+    /// Why what is found through it may not be used, in words: it maps other addresses now.
+    pub(super) moved: Option<String>,
 }
 
 /// A CPU's caches.
@@ -99,7 +103,8 @@ impl Caches {
         }
         for ((tag, level, reach), upper) in &self.uppers {
             let place = u64::from(*tag) | (*level as u64) << 16;
-            digest = digest.with(place).with(*reach).with(upper.table | u64::from(upper.freed.is_some()));
+            let flags = u64::from(upper.freed.is_some()) | u64::from(upper.moved.is_some()) << 1;
+            digest = digest.with(place).with(*reach).with(upper.root).with(upper.table | flags);
         }
         digest
     }
@@ -115,8 +120,8 @@ impl Caches {
             format!("{tag}{page:x}->{:x}{rights}{dirty}{stale}", translation.frame() >> 12)
         });
         let uppers = self.uppers.iter().filter(|(key, _)| key.1 == 0).map(|((_, _, _), upper)| {
-            let freed = if upper.freed.is_some() { "!" } else { "" };
-            format!("({:x}{freed})", upper.table >> 12)
+            let stale = if upper.freed.is_some() || upper.moved.is_some() { "!" } else { "" };
+            format!("({:x}{stale})", upper.table >> 12)
         });
         let words: Vec<_> = translations.chain(uppers).collect();
         let root = if self.root == 0 { "-".to_owned() } else { format!("@{:x}", self.root >> 12) };

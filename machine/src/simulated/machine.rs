@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use coherence::{Coherence, CpuId, Mode, Switches};
 use explorer::{AtomicU64, Declaration, Digest, Hardware, Step, Store};
-use memory::{AddressSpace, Environment, Frames, PAGE_SIZE};
+use memory::{AddressSpace, Environment, FrameNumber, Frames, PAGE_SIZE};
 
 use super::caches::Caches;
 use super::locks::{AreaLock, TableLock};
@@ -60,6 +60,8 @@ pub(super) struct Hidden {
     pub(super) modes: Vec<Mode>,
     /// Free frames when the machine was new.
     pub(super) free: usize,
+    /// Frames that a scenario keeps from everybody.
+    pub(super) kept: Vec<FrameNumber>,
     found: Option<String>,
 }
 
@@ -123,6 +125,7 @@ impl SimulatedEnvironment {
             loaded: vec![None; build.cpus],
             modes: vec![Mode::Idle; build.cpus],
             free: 0,
+            kept: Vec::new(),
             found: None,
         };
         let platform = SimulatedPlatform::new(&build);
@@ -178,7 +181,9 @@ impl Machine {
     pub(super) fn end_operation(&self, id: OperationId) {
         let mut hidden = self.hidden();
         let Hidden { oracle, caches, .. } = &mut *hidden;
-        oracle.end(id, |root, page| self.entry_in_memory(root, page), caches);
+        if let Some(ended) = oracle.end(id, |root, page| self.entry_in_memory(root, page), caches) {
+            oracle.mark_ways(&ended, |root, page, level| self.table_in_memory(root, page, level), caches);
+        }
     }
 }
 

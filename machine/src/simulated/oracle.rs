@@ -8,15 +8,18 @@
 //! * a frame is copied: translations through which it can be written although the tables do not allow that any more, and
 //!   waiting stores (**D2**);
 //! * a call returns: translations from before it began, if it removed mappings, for all uses, and if it took the right to write
-//!   away, for stores; and, unless another call is at work there, whatever the tables do not allow now (**D3**);
+//!   away, for stores; and, unless another call is at work there, whatever the tables do not allow now, and whatever is found
+//!   from then on through a cached way that the tables do not have now (**D3**);
 //! * a frame that replaced another at an address is used for the first time: the other's translations at that address (**D4**).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use explorer::Digest;
+use memory::PageRange;
 
 use super::caches::{Caches, DIRTY, FRAME, PRESENT, Translation, WRITABLE};
 use super::operation::{Operation, OperationId, Promise};
+use super::walker::reach;
 
 /// A store that a program has made and that waits in a buffer.
 #[derive(Debug)]
@@ -127,8 +130,13 @@ impl Oracle {
     }
 
     /// A call returns. `now` finds the entry of a page as the tables have it.
-    pub(super) fn end(&mut self, id: OperationId, now: impl Fn(u64, u64) -> u64, caches: &mut [Caches]) {
-        let Some(index) = self.in_progress.iter().position(|operation| operation.id == id) else { return };
+    pub(super) fn end(
+        &mut self,
+        id: OperationId,
+        now: impl Fn(u64, u64) -> u64,
+        caches: &mut [Caches],
+    ) -> Option<Operation> {
+        let index = self.in_progress.iter().position(|operation| operation.id == id)?;
         let operation = self.in_progress.remove(index);
         let others = &self.in_progress;
         let is_quiet =
@@ -156,6 +164,35 @@ impl Oracle {
                 translation
                     .dead_for_stores
                     .get_or_insert_with(|| why("has returned, and the tables do not allow stores any more"));
+            }
+        }
+        Some(operation)
+    }
+
+    /// Marks the cached ways into the addresses of a call that has returned, where the tables have others. `now` finds the table
+    /// of a level that maps a page as the tables have it.
+    pub(super) fn mark_ways(
+        &self,
+        operation: &Operation,
+        now: impl Fn(u64, u64, usize) -> Option<u64>,
+        caches: &mut [Caches],
+    ) {
+        let is_met = |range: &PageRange| {
+            self.in_progress
+                .iter()
+                .any(|other| other.root == operation.root && other.range.intersection(range).is_some())
+        };
+        for ((_, level, number), upper) in caches.iter_mut().flat_map(|cache| &mut cache.uppers) {
+            let (start, length) = (number * reach(level + 1), reach(level + 1));
+            let Ok(range) = PageRange::new(start, length) else { continue };
+            let is_concerned = upper.root == operation.root && operation.range.intersection(&range).is_some();
+            if is_concerned && !is_met(&range) && now(upper.root, start, *level) != Some(upper.table) {
+                upper.moved.get_or_insert_with(|| {
+                    format!(
+                        "D3, linearizable returns: {} by CPU {} has returned, and the tables do not lead there any more",
+                        operation.name, operation.id.cpu
+                    )
+                });
             }
         }
     }

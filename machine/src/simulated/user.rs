@@ -5,8 +5,8 @@ use std::sync::Arc;
 use coherence::{Cause, Mode, Row};
 use explorer::Step;
 use memory::{
-    Access, AddressSpace, Advice, AreaFlags, Environment, Fault, MapRequest, MoveTo, PAGE_SIZE, PageRange,
-    Place, RemapRequest, Rights,
+    Access, AddressSpace, Advice, AreaFlags, Environment, Error, Fault, MapRequest, MoveTo, PAGE_SIZE,
+    PageRange, Place, RemapRequest, Rights,
 };
 
 use super::caches::{DIRTY, PRESENT, USER, WRITABLE};
@@ -238,7 +238,8 @@ impl SimulatedEnvironment {
             length: range.length(),
             rights: READ_WRITE,
             may: Rights::all(),
-            flags: AreaFlags::empty(),
+            // A scenario may map more than there is memory for, as long as it uses little of it.
+            flags: AreaFlags::NO_RESERVE,
             object: None,
             populate: false,
         };
@@ -270,9 +271,25 @@ impl SimulatedEnvironment {
         dropped.expect("a scenario drops what can be dropped");
     }
 
-    /// A kernel thread takes a page out, which it found by the reverse way.
-    pub(super) fn evict(&self, number: usize, address: u64) {
-        self.space(number).evict(address);
+    /// A kernel thread takes a page out, which it found by the reverse way at one of these addresses.
+    pub(super) fn evict(&self, number: usize, addresses: &[u64]) {
+        self.space(number).evict(addresses);
+    }
+
+    /// As `evict`, for a program that is promised that the page is gone: truncation of what is mapped in a range.
+    pub(super) fn cut_off(&self, number: usize, range: PageRange, addresses: &[u64]) {
+        let space = self.space(number);
+        self.call("ftruncate", &space, range, Promise::Removal, || space.evict(addresses));
+    }
+
+    /// A kernel thread writes a page out, and takes it as clean.
+    pub(super) fn clean(&self, number: usize, address: u64) {
+        self.space(number).clean(address);
+    }
+
+    /// A kernel thread takes a page and its table out.
+    pub(super) fn retract(&self, number: usize, address: u64) {
+        self.space(number).retract(address);
     }
 
     /// `mprotect`.
@@ -289,6 +306,17 @@ impl SimulatedEnvironment {
 
     /// `mremap` to a fixed place.
     pub(super) fn relocate(&self, from: PageRange, to: u64) {
+        let moved = self.remap(from, to, Promise::Removal);
+        moved.expect("a scenario moves what can be moved");
+    }
+
+    /// `mremap` to a fixed place, for which there is too little memory. It promises that all is as it was.
+    pub(super) fn fail_to_relocate(&self, from: PageRange, to: u64) {
+        let moved = self.remap(from, to, Promise::Agreement);
+        assert_eq!(moved, Err(Error::OutOfMemory), "a scenario has too little memory for a move");
+    }
+
+    fn remap(&self, from: PageRange, to: u64, promise: Promise) -> Result<u64, Error> {
         let space = self.loaded();
         let request = RemapRequest {
             address: from.start(),
@@ -298,8 +326,17 @@ impl SimulatedEnvironment {
             to: MoveTo::Fixed(to),
             keep_source: false,
         };
-        let moved = self.call("mremap", &space, from, Promise::Removal, || space.remap(request));
-        moved.expect("a scenario moves what can be moved");
+        self.call("mremap", &space, from, promise, || space.remap(request))
+    }
+
+    /// Leaves this CPU so many free frames.
+    pub(super) fn leave_frames(&self, count: usize) {
+        let cpu = self.current_cpu();
+        let mut kept: Vec<_> = std::iter::from_fn(|| self.frames().allocate(cpu).ok()).collect();
+        for frame in kept.drain(..count) {
+            self.frames().release(cpu, frame);
+        }
+        self.0.hidden().kept = kept;
     }
 
     /// `fork`: the child's number.
@@ -334,6 +371,8 @@ impl SimulatedEnvironment {
             return Err(sentence);
         }
         drop(spaces);
+        let kept = std::mem::take(&mut self.0.hidden().kept);
+        kept.into_iter().for_each(|frame| self.frames().release(self.current_cpu(), frame));
         let (free, before) = (self.frames().statistics().free, self.0.hidden().free);
         if free == before {
             Ok(())

@@ -6,10 +6,10 @@ use memory::PAGE_SIZE;
 use super::caches::{ACCESSED, Caches, DIRTY, FRAME, PRESENT, Translation, Upper, WRITABLE};
 use super::machine::{Hidden, Machine};
 
-const ROOT_LEVEL: usize = 3;
+pub(super) const ROOT_LEVEL: usize = 3;
 
 /// What one entry of a table of this level maps, in bytes.
-const fn reach(level: usize) -> u64 {
+pub(super) const fn reach(level: usize) -> u64 {
     PAGE_SIZE << (9 * level)
 }
 
@@ -29,11 +29,16 @@ pub(super) enum Walk {
 impl Machine {
     /// The entry of a page, as the tables in memory have it.
     pub(super) fn entry_in_memory(&self, root: u64, page: u64) -> u64 {
-        let leaf = (1..=ROOT_LEVEL).rev().try_fold(root, |table, level| {
+        let leaf = self.table_in_memory(root, page, 0);
+        leaf.map_or(0, |leaf| self.word(leaf + index(page, 0) * 8).peek())
+    }
+
+    /// The table of a level that maps a page, as the tables in memory have it.
+    pub(super) fn table_in_memory(&self, root: u64, page: u64, lowest: usize) -> Option<u64> {
+        (lowest + 1..=ROOT_LEVEL).rev().try_fold(root, |table, level| {
             let entry = self.word(table + index(page, level) * 8).peek();
             (entry & PRESENT != 0).then_some(entry & FRAME)
-        });
-        leaf.map_or(0, |leaf| self.word(leaf + index(page, 0) * 8).peek())
+        })
     }
 
     /// Whether a walk of that CPU for that page would leave anything in its caches that is not there yet.
@@ -49,6 +54,7 @@ impl Machine {
 
     /// Walks for a page on behalf of that CPU, and caches all it goes through.
     pub(super) fn walk(&self, hidden: &mut Hidden, cpu: usize, page: u64) -> Walk {
+        let moved = moved(&hidden.caches[cpu], page);
         let Some(leaf) = self.walk_to_leaf(hidden, cpu, page) else { return Walk::Missing };
         let word = self.word(leaf + index(page, 0) * 8);
         let entry = word.peek();
@@ -61,7 +67,7 @@ impl Machine {
         let translation = Translation {
             root: caches.root,
             entry: entry | ACCESSED,
-            dead: None,
+            dead: moved,
             dead_for_stores: None,
             copied: None,
             older_than: Vec::new(),
@@ -87,6 +93,7 @@ impl Machine {
     fn walk_to_leaf(&self, hidden: &mut Hidden, cpu: usize, page: u64) -> Option<u64> {
         let caches = &hidden.caches[cpu];
         let (mut level, mut table) = start(caches, page);
+        let (moved, root) = (moved(caches, page), caches.root);
         if let Some(why) = freed(caches, level, page) {
             let reason = if level < ROOT_LEVEL { "an upper level that it has cached" } else { "its root" };
             hidden.found(format!(
@@ -101,7 +108,8 @@ impl Machine {
             level -= 1;
             table = entry & FRAME;
             let caches = &mut hidden.caches[cpu];
-            caches.uppers.insert((caches.tag, level, page / reach(level + 1)), Upper { table, freed: None });
+            let upper = Upper { root, table, freed: None, moved: moved.clone() };
+            caches.uppers.insert((caches.tag, level, page / reach(level + 1)), upper);
             if !hidden.oracle.is_owned(table) {
                 hidden.found(format!(
                     "D1, frame safety: the walker of CPU {cpu} comes to a page table at {table:#x} that nobody owns"
@@ -141,6 +149,12 @@ fn freed(caches: &Caches, level: usize, page: u64) -> Option<String> {
         Some(upper) if level < ROOT_LEVEL => upper.freed.clone(),
         _ => caches.root_freed.clone(),
     }
+}
+
+/// Why what a walk for a page finds may not be used, if it starts at a table that has moved.
+fn moved(caches: &Caches, page: u64) -> Option<String> {
+    let (level, _) = start(caches, page);
+    caches.uppers.get(&(caches.tag, level, page / reach(level + 1))).and_then(|upper| upper.moved.clone())
 }
 
 /// Where a walk for a page starts: the lowest table that is cached, or the root.

@@ -11,6 +11,7 @@ pub(super) mod remove;
 pub(super) mod rounds;
 pub(super) mod several;
 pub(super) mod switch;
+pub(super) mod table_moves;
 pub(super) mod tables;
 
 use super::scenario::Scenario;
@@ -33,7 +34,17 @@ pub(super) const ALL: &[&Scenario] = &[
     &copy::FIRST_STORE_AND_TWO_READERS,
     &copy::TWO_COPY_THE_SAME_PAGE,
     &address::MREMAP_AND_WRITER,
+    &address::MREMAP_BESIDE_A_NEIGHBOUR,
     &address::MREMAP_AND_EVICTION,
+    &address::MREMAP_AND_WRITEBACK,
+    &address::MREMAP_WITHOUT_MEMORY,
+    &table_moves::TABLE_MOVE_AND_WRITER,
+    &table_moves::TABLE_MOVE_AND_EVICTION,
+    &table_moves::TABLE_MOVE_AND_EVICTION_BEHIND_IT,
+    &table_moves::TABLE_MOVE_AND_TRUNCATION,
+    &table_moves::TABLE_MOVE_AND_RETRACTION,
+    &table_moves::PROTECTED_TABLE_MOVE_AND_READER,
+    &table_moves::BORROWER_WALKS_A_MOVED_TABLE,
     &switch::ENTER_AND_MUNMAP,
     &switch::ENTER_WITH_A_TAG_AND_MUNMAP,
     &switch::SWITCH_BACK_AND_FORTH,
