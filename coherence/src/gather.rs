@@ -68,7 +68,8 @@ impl<P: Platform> Coherence<P> {
     /// Begins an operation all of whose changes are made *and flushed* under one table lock, and after which nobody is told
     /// that something is gone: the handling of a page fault.
     ///
-    /// Begin and finish it under the lock. It has no part in the nested rule.
+    /// Begin and finish it under the lock. It has no part in the nested rule. As it waits for other CPUs under the lock, whoever
+    /// waits for that lock takes interrupts meanwhile, or [answers](Coherence::answer_requests).
     pub fn gather_under_lock<'a, L>(&'a self, space: &'a Space, cause: Cause, list: L) -> Gather<'a, P, L> {
         self.begin(space, cause, list, Meeting::CannotBe)
     }
@@ -91,6 +92,7 @@ impl<P: Platform, L> Gather<'_, P, L> {
 
     /// Takes note that the entry for the `size` bytes at `address` has been changed from `old` to `new`.
     ///
+    /// The size is a power of two, and the address may be any within it. An entry that was only looked at need not be named.
     /// `old` is what an atomic exchange returned. Returns what was decided; the gather acts on it by itself. Without the
     /// mechanism `gather`, a change that needs a flush is flushed here.
     pub fn change(&mut self, address: u64, size: u64, old: &Translation, new: &Translation) -> Decision {
@@ -135,7 +137,8 @@ impl<P: Platform, L> Gather<'_, P, L> {
         self.outstanding
     }
 
-    /// Flushes the changes so far and gives out what was unhooked with them. The gather goes on.
+    /// Flushes the changes so far and gives out what was unhooked with them. The gather goes on. The rules of
+    /// [`finish`](Gather::finish) hold.
     pub fn flush(&mut self) -> Flushed<L>
     where
         L: Default,
@@ -148,6 +151,12 @@ impl<P: Platform, L> Gather<'_, P, L> {
     }
 
     /// Flushes what is outstanding and gives out what was unhooked.
+    ///
+    /// It waits for other CPUs: interrupts are on, the thread stays on this CPU, and no lock is held for which others wait with
+    /// interrupts off without answering.
+    ///
+    /// # Panics
+    /// With debug assertions, if there is something to flush and interrupts are off.
     pub fn finish(mut self) -> Flushed<L> {
         self.conclude();
         Flushed(self.list.take().expect("the list is there until the gather is finished"))

@@ -39,7 +39,8 @@ impl<P: Platform> Coherence<P> {
 }
 
 impl GracePeriod {
-    /// Whether it is over: then it stays so, and what user code did before is visible. Otherwise ask again later.
+    /// Whether it is over: then it stays so, and what user code did before is visible. Otherwise ask again later, of the same
+    /// `coherence`. May be asked on any CPU.
     pub fn is_over<P: Platform>(&mut self, coherence: &Coherence<P>) -> bool {
         // Acquire (in `crossing`): a count that has moved on was stored after what user code did before.
         let stays = |cpu: &crate::CpuId| coherence.crossing(*cpu) == Some(self.crossings[cpu.index()]);

@@ -36,7 +36,28 @@
 //! each fence is there, `decision.rs` what a CPU does about a request, `gather.rs` how operations flush, [`policy`] what need not
 //! be flushed, `barrier.rs` who must pass a memory barrier, `ledger.rs` what is counted.
 //!
-//! # A port in one page
+//! # Where to begin
+//!
+//! | to | look at |
+//! |---|---|
+//! | say how your machine does things | [`Platform`], an unsafe trait: its page lists what you owe |
+//! | have one for your machine, as a `static` | [`Coherence::new`] |
+//! | make an address space, and let it end | [`Coherence::new_space`], [`Space`] |
+//! | switch threads, go idle, take a CPU offline | [`Coherence::activate`], [`Coherence::go_lazy`], [`Coherence::leave`] |
+//! | answer the interrupt | [`Coherence::handle_requests`]; in loops with interrupts off [`Coherence::answer_requests`] |
+//! | unmap, protect, move, copy on write | [`Coherence::gather`], [`Gather::change`], [`Gather::finish`]; in a fault [`Coherence::gather_under_lock`] |
+//! | flush what you have decided on yourself | [`Coherence::flush`], [`Flush`] |
+//! | know why something was flushed or was not | [`policy`], [`Coherence::judge`] |
+//! | make barriers on other CPUs (`membarrier`) | [`Coherence::barrier`], [`Coherence::register`], [`Coherence::begin_grace_period`] |
+//! | count and explain | [`Coherence::ledger`], [`Row`] |
+//! | measure without a mechanism, or break it for a test | [`Switches`], [`Coherence::suppress`] |
+//!
+//! Addresses are virtual, of the user half, and like all sizes in bytes. Nothing here allocates, and nothing sleeps: what waits for
+//! other CPUs spins, with interrupts on, and calls [`Platform::relax`].
+//!
+//! `examples/port` is a complete port in two short files, with threads as CPUs, and `docs/guide/porting.md` walks through it.
+//!
+//! # The smallest port
 //!
 //! ```
 //! use coherence::{Cause, Coherence, CpuId, CpuSet, Platform, Row, Switches, Tag, Translation};

@@ -33,7 +33,8 @@ pub unsafe trait Platform: Sync {
     ///
     /// The implementer owes: everything this CPU stored before is visible to the handler; no target is forgotten; one that
     /// has interrupts off gets it when it turns them on. Several interrupts to a CPU that took none yet may become one.
-    /// The crate owes: this CPU is not a target, every target has run an `activate`, so it is online.
+    /// The crate owes: this CPU is not a target, and every target has run an `activate`. It may have [left](crate::Coherence::leave)
+    /// since, and must answer all the same.
     fn interrupt(&self, targets: &CpuSet);
 
     /// Whether this CPU takes interrupts now. Only asserted on.
@@ -92,5 +93,8 @@ pub unsafe trait Platform: Sync {
     fn serialise(&self) {}
 
     /// One turn of a loop that waits for another CPU: a pause, and in an emulator perhaps a yield. Interrupts are on.
+    ///
+    /// The implementer owes: interrupts sent to this CPU are taken while it is called again and again. Where they do not arrive by
+    /// themselves (a simulator), it takes them: two CPUs that wait for each other's answer would wait for ever.
     fn relax(&self);
 }

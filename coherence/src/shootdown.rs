@@ -211,7 +211,11 @@ impl<P: Platform> Coherence<P> {
     /// Answers the requests of other CPUs: to be called by the handler of the shootdown interrupt, interrupts off.
     ///
     /// `loaded` is the space of the last [`activate`](Coherence::activate) on this CPU, unless it has
-    /// [left](Coherence::leave) since. `mode` is what was interrupted; the ledger has a row for each.
+    /// [left](Coherence::leave) since. `mode` is what was interrupted; the ledger has a row for each. When it returns, everything
+    /// is acknowledged that had been asked of this CPU before it was called; nothing to do is no error.
+    ///
+    /// # Panics
+    /// If the CPU has a space loaded and that is not `loaded`.
     pub fn handle_requests(&self, loaded: Option<&Space>, mode: Mode) {
         let me = self.platform.current_cpu();
         self.count(me, Row::Received(mode));
@@ -225,7 +229,7 @@ impl<P: Platform> Coherence<P> {
 
     /// Answers the requests of other CPUs without an interrupt: to be called in every loop that waits with interrupts off.
     ///
-    /// `loaded` as in [`handle_requests`](Coherence::handle_requests). Not to be called in the middle of a switch.
+    /// `loaded` as in [`handle_requests`](Coherence::handle_requests), which panics alike. Not to be called in the middle of a switch.
     pub fn answer_requests(&self, loaded: Option<&Space>) {
         let me = self.platform.current_cpu();
         let initiators = self.take_inbox(me);

@@ -101,6 +101,9 @@ impl<P: Platform> Coherence<P> {
     /// `loaded` as `leaving` in `activate`; the CPU may let go of what kept it alive when this returns. To be called on the
     /// CPU with interrupts off.
     ///
+    /// A flush that began before may have found the CPU in the space, and waits for its answer. So a CPU that goes offline takes
+    /// interrupts, with `None` as the loaded space, until every flush that was in progress when this returned is over.
+    ///
     /// # Panics
     /// If `loaded` is not what the CPU has loaded.
     pub fn leave(&self, loaded: &Space) {

@@ -26,9 +26,10 @@ enum Kind {
 }
 
 /// All steps, the quickest to fail first.
-pub(super) const STEPS: [Step; 11] = [
+pub(super) const STEPS: [Step; 12] = [
     Step { name: "format", command: format, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "kernel build", command: kernel_build, kind: Kind::Whole, needs: None, slow: false },
+    Step { name: "documentation", command: documentation, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "unit tests", command: unit_tests, kind: Kind::Harness, needs: None, slow: false },
     Step {
         name: "page in a browser",
@@ -65,6 +66,13 @@ fn format() -> Command {
 fn kernel_build() -> Command {
     let mut command = project::cargo_for_kernel("build");
     command.args(["--release", "--quiet"]);
+    command
+}
+
+/// What others read to use the library: no link leads nowhere, and nothing public is without a word.
+fn documentation() -> Command {
+    let mut command = cargo(&["doc", "--locked", "--quiet", "--no-deps", "--package=coherence"]);
+    command.args(["--package=explorer"]).env("RUSTDOCFLAGS", "-Dwarnings");
     command
 }
 
