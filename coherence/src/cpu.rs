@@ -107,8 +107,8 @@ impl PrivateState {
         self.set_lazy(false);
     }
 
-    /// Notes that the kernel root has been loaded.
-    pub(crate) fn set_kernel_root(&self) {
+    /// Notes that from here on no space may be used on this CPU: the kernel root has been loaded, or another root is about to be.
+    pub(crate) fn set_none(&self) {
         self.loaded.set(0);
         self.set_lazy(false);
     }

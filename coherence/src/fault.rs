@@ -44,6 +44,8 @@ pub enum Fault {
     NoFenceBarrier,
     /// A barrier's target does not fence.
     NoFenceInHandler,
+    /// A target that is asked to fetch instructions anew does that alone, and does not fence.
+    SerialiseWithoutFence,
     /// A caller takes the end of a round that was in progress when it came.
     RoundThatBeganBefore,
     /// No fence between the crossing to user mode and user code.
@@ -100,12 +102,20 @@ pub enum Fault {
     CallerNotSerialised,
     /// A CPU that joins a space registered for cores does not serialise.
     NoSerialiseJoining,
+    /// Another root is loaded while the CPU is still marked as one that uses the space it leaves.
+    SwitchUnmarked,
+    /// A CPU that comes back from lazy is marked as one that uses the space before it has flushed.
+    MarkedBeforeFlush,
+    /// A gather that met another flushes what it tells its program of, and forgets what it has unhooked itself.
+    NestedForgetsItsOwn,
+    /// A gather is withdrawn before its flush.
+    WithdrawnBeforeFlush,
 }
 
 #[cfg(any(loom, shuttle, simulated))]
 impl Fault {
     /// Every fault that loom's and shuttle's models must catch.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::NoFenceComingBack,
         Self::NoFenceEntering,
         Self::GenerationBeforeSetComingBack,
@@ -123,6 +133,7 @@ impl Fault {
         Self::NoNestedRule,
         Self::NoFenceBarrier,
         Self::NoFenceInHandler,
+        Self::SerialiseWithoutFence,
         Self::RoundThatBeganBefore,
         Self::NoFenceEnteringUser,
         Self::RelaxedLeavingUser,
@@ -134,9 +145,10 @@ impl Fault {
     ];
 
     /// Those that break barriers and nothing else.
-    pub const OF_BARRIERS: [Self; 10] = [
+    pub const OF_BARRIERS: [Self; 11] = [
         Self::NoFenceBarrier,
         Self::NoFenceInHandler,
+        Self::SerialiseWithoutFence,
         Self::RoundThatBeganBefore,
         Self::NoFenceEnteringUser,
         Self::RelaxedLeavingUser,

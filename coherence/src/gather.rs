@@ -171,7 +171,13 @@ impl<P: Platform, L> Gather<'_, P, L> {
             && !self.coherence.has_fault(Fault::NoNestedRule)
         {
             counters.count(Row::Event(Event::NestedGather));
-            self.outstanding = Some(self.outstanding.map_or(addresses, |flush| flush.merge(&addresses)));
+            let own = self.outstanding.filter(|_| !self.coherence.has_fault(Fault::NestedForgetsItsOwn));
+            self.outstanding = Some(own.map_or(addresses, |flush| flush.merge(&addresses)));
+        }
+        if let (Meeting::Flushes(_), true) =
+            (self.meeting, self.coherence.has_fault(Fault::WithdrawnBeforeFlush))
+        {
+            self.space.gathers.end();
         }
         match self.outstanding.take() {
             Some(flush) => {
@@ -191,7 +197,9 @@ impl<P: Platform, L> Drop for Gather<'_, P, L> {
         if self.list.is_some() {
             self.conclude();
         }
-        if let Meeting::Flushes(_) = self.meeting {
+        if let (Meeting::Flushes(_), false) =
+            (self.meeting, self.coherence.has_fault(Fault::WithdrawnBeforeFlush))
+        {
             self.space.gathers.end();
         }
     }

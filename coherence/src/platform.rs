@@ -15,7 +15,8 @@ use crate::{Asked, CpuId, CpuSet, Crossings, Tag};
 ///   are the only code that changes which root a CPU has loaded, and are called on the CPU itself with interrupts off.
 /// * A space that a CPU has loaded (also lazily) stays alive until that CPU has loaded another or left.
 /// * Between `go_lazy` and the next `activate` the CPU uses no translation of the user half. While it has a space
-///   activated, its kernel may do so, if it likes, wherever interrupts are on, since requests then reach it.
+///   activated, its kernel may do so, if it likes, wherever interrupts are on, since requests then reach it. What may come with
+///   interrupts off (an NMI) asks [`may_use_user_memory`](crate::Coherence::may_use_user_memory) first.
 /// * The interrupt sent by [`interrupt`](Platform::interrupt) ends in
 ///   [`handle_requests`](crate::Coherence::handle_requests) on each target, once interrupts are on there.
 /// * Nobody waits with interrupts off for something that a CPU in [`flush`](crate::Coherence::flush) must do first (a lock it

@@ -355,8 +355,11 @@ impl<P: Platform> Coherence<P> {
         }
         let private = &self.cpu(me).private.0;
         let is_used = private.loaded().is_some() && !private.is_lazy();
-        self.pass_barrier(me, loaded.filter(|_| is_used));
-        if matches!(errand, Errand::Serialise) && !self.has_fault(Fault::NoSerialiseInHandler) {
+        let serialises = matches!(errand, Errand::Serialise);
+        if !(serialises && self.has_fault(Fault::SerialiseWithoutFence)) {
+            self.pass_barrier(me, loaded.filter(|_| is_used));
+        }
+        if serialises && !self.has_fault(Fault::NoSerialiseInHandler) {
             self.platform.serialise();
         }
         self.count(me, Row::Handled(Outcome::Barrier));

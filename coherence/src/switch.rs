@@ -36,6 +36,9 @@
 //! **Barriers** (`barrier.rs`) rely on the same two moments: a CPU leaves `active` with a release, after what its threads did in user
 //! mode, and fences after it has joined, before what they do next.
 //!
+//! **An interrupt that cannot be masked** (NMI) may find a switch half done. Until the new root is loaded and what was missed is
+//! flushed, the CPU is marked as one that uses no space, and [`may_use_user_memory`](Coherence::may_use_user_memory) says no.
+//!
 //! **Threads of one space** follow each other with nothing to do: nothing was withheld from this CPU.
 
 use crate::fault::Fault;
@@ -114,6 +117,18 @@ impl<P: Platform> Coherence<P> {
         }
     }
 
+    /// Whether this CPU may use user translations of `space` at this moment: for an interrupt that cannot be masked (NMI), whose
+    /// handler wants to look at a program's stack, say. The answer holds until the handler returns.
+    ///
+    /// Everybody else knows, from what they have switched to. An NMI may come in the middle of a switch, when another root is
+    /// loaded than the kernel's own records say, or while the CPU only borrows the space and has missed what was flushed.
+    /// An initiator that waits for this CPU waits until the handler has returned, so what it finds is not freed meanwhile;
+    /// and it may find no translation, for it cannot handle a fault.
+    pub fn may_use_user_memory(&self, space: &Space) -> bool {
+        let private = &self.cpu(self.platform.current_cpu()).private.0;
+        private.loaded() == Some(space.id()) && !private.is_lazy()
+    }
+
     /// Loads the kernel root and leaves the sets of the loaded space. The slot keeps its generation, and stays behind.
     pub(crate) fn let_go(&self, me: CpuId, loaded: &Space) {
         let private = &self.cpu(me).private.0;
@@ -121,8 +136,11 @@ impl<P: Platform> Coherence<P> {
         if self.has_fault(Fault::LeaveSetsBeforeLoad) {
             self.leave_sets(me, loaded, was_lazy);
         }
+        if !self.has_fault(Fault::SwitchUnmarked) {
+            private.set_none();
+        }
         self.platform.load_kernel_root();
-        private.set_kernel_root();
+        private.set_none();
         self.leave_sets(me, loaded, was_lazy);
         self.follow_registration(me, None);
         self.count(me, Row::Switched(Switched::Left));
@@ -144,6 +162,9 @@ impl<P: Platform> Coherence<P> {
         if let (Some(left), true) = (left, self.has_fault(Fault::LeaveSetsBeforeLoad)) {
             self.leave_sets(me, left, was_lazy);
         }
+        if !self.has_fault(Fault::SwitchUnmarked) {
+            private.set_none();
+        }
         self.platform.load_root(entering.root(), slot.tag(), keep);
         private.set_loaded(entering.id(), slot);
         if self.has_fault(Fault::StaysLazy) {
@@ -162,10 +183,13 @@ impl<P: Platform> Coherence<P> {
     fn come_back(&self, me: CpuId, entering: &Space) {
         let private = &self.cpu(me).private.0;
         self.count(me, Row::Switched(Switched::CameBack));
-        private.set_lazy(false);
         if !self.switches().lazy {
             // It never left `active`, and a request would have made it let go.
+            private.set_lazy(false);
             return;
+        }
+        if self.has_fault(Fault::MarkedBeforeFlush) {
+            private.set_lazy(false);
         }
         if self.has_fault(Fault::LeaveLazyBeforeFlush) {
             entering.lazy.remove(me, Ordering::Release);
@@ -178,6 +202,7 @@ impl<P: Platform> Coherence<P> {
             private.slots.catch_up(slot, generation);
             self.count(me, Row::Executed(Executed::LazyFull));
         }
+        private.set_lazy(false);
         // Release: pairs with the acquire of `lazy` in `Coherence::targets`. Whoever misses this CPU there, and missed it in
         // `active` before, finds the flush above done.
         #[cfg(simulated)]

@@ -11,6 +11,10 @@ pub enum Choice {
     RunPostponing(usize),
     /// The CPU takes its interrupt.
     Interrupt(usize),
+    /// The CPU takes an interrupt that cannot be masked.
+    Unmaskable(usize),
+    /// The threads on these two CPUs change places.
+    Exchange(usize, usize),
     /// The oldest store in the CPU's buffer becomes visible.
     Drain(usize),
     /// The hardware does something by itself; the number is its own.
@@ -24,8 +28,9 @@ impl Choice {
             Choice::Run(cpu)
             | Choice::RunHolding(cpu)
             | Choice::RunPostponing(cpu)
-            | Choice::Interrupt(cpu) => Some(cpu),
-            Choice::Drain(_) | Choice::Hardware(_) => None,
+            | Choice::Interrupt(cpu)
+            | Choice::Unmaskable(cpu) => Some(cpu),
+            Choice::Exchange(..) | Choice::Drain(_) | Choice::Hardware(_) => None,
         }
     }
 }

@@ -33,15 +33,22 @@ pub struct Program {
 pub(crate) enum Resume {
     Go,
     Interrupt,
+    Unmaskable,
     End,
 }
 
-/// A CPU, without its program.
+/// A CPU, and what is kept of the thread on it beside its coroutine.
 pub(crate) struct Processor {
     pub(crate) masked: bool,
     pub(crate) pending: bool,
     /// The pending interrupt was postponed, and waits for the CPU to wait.
     postponed: bool,
+    /// How many interrupts that cannot be masked may still come.
+    pub(crate) unmaskable: u8,
+    /// It is handling one.
+    pub(crate) beyond_masks: bool,
+    /// Its thread may be moved to another CPU.
+    pub(crate) preemptible: bool,
     /// It took an interrupt since it last looked whether it must wait.
     pub(crate) disturbed: bool,
     pub(crate) history: History,
@@ -252,6 +259,28 @@ fn carry_out(choice: Choice, coroutines: &mut Coroutines, hardware: &SharedHardw
             crate::narrate(|| "takes its interrupt".to_owned());
             resume(cpu, Resume::Interrupt, coroutines);
         }
+        Choice::Unmaskable(cpu) => {
+            with(|execution| {
+                execution.processors[cpu].unmaskable -= 1;
+                execution.current = cpu;
+            });
+            crate::narrate(|| "takes an interrupt that cannot be masked".to_owned());
+            resume(cpu, Resume::Unmaskable, coroutines);
+        }
+        Choice::Exchange(one, other) => {
+            let before = with(|execution| execution.current).unwrap_or(0);
+            // To change threads serialises.
+            for cpu in [one, other] {
+                with(|execution| execution.current = cpu);
+                crate::serialise();
+            }
+            with(|execution| execution.exchange_threads(one, other));
+            coroutines.swap(one, other);
+            crate::narrate(|| format!("and CPU {one} exchange their threads"));
+            // Whose turn it was, it stays.
+            let moved = [(one, other), (other, one)].into_iter().find(|(from, _)| *from == before);
+            with(|execution| execution.current = moved.map_or(before, |(_, to)| to));
+        }
         Choice::Drain(cpu) => {
             let store = with(|execution| {
                 let before = std::mem::replace(&mut execution.current, cpu);
@@ -297,6 +326,9 @@ impl Execution {
             masked: false,
             pending: false,
             postponed: false,
+            unmaskable: 0,
+            beyond_masks: false,
+            preemptible: false,
             disturbed: false,
             history: Digest::EMPTY,
             step: Step::Begin,
@@ -316,6 +348,18 @@ impl Execution {
             decisions: 0,
             schedule: Schedule::default(),
         }
+    }
+
+    /// Moves what belongs to two threads to the other CPU.
+    fn exchange_threads(&mut self, one: usize, other: usize) {
+        let [one, other] = self.processors.get_disjoint_mut([one, other]).expect("two CPUs");
+        std::mem::swap(&mut one.history, &mut other.history);
+        std::mem::swap(&mut one.step, &mut other.step);
+        std::mem::swap(&mut one.yielder, &mut other.yielder);
+        std::mem::swap(&mut one.watched, &mut other.watched);
+        std::mem::swap(&mut one.last_line, &mut other.last_line);
+        std::mem::swap(&mut one.disturbed, &mut other.disturbed);
+        std::mem::swap(&mut one.preemptible, &mut other.preemptible);
     }
 
     pub(crate) fn processor(&mut self) -> &mut Processor {
@@ -369,7 +413,28 @@ impl Execution {
         }
         let next = offers[0].choice.cpu().map_or(Step::Idle, |cpu| self.processors[cpu].step);
         offers.extend(held_up.into_iter().map(|cpu| Priced { choice: Choice::Drain(cpu), price: 1 }));
+        let unmaskable = (0..count).filter(|cpu| self.can_take_unmaskable(*cpu)).map(Choice::Unmaskable);
+        let pairs = (0..count).flat_map(|one| (one + 1..count).map(move |other| (one, other)));
+        let exchanges = pairs.filter(|(one, other)| self.can_exchange(*one, *other));
+        let exchanges = exchanges.map(|(one, other)| Choice::Exchange(one, other));
+        offers.extend(unmaskable.chain(exchanges).map(|choice| Priced { choice, price: 1 }));
         next
+    }
+
+    fn can_take_unmaskable(&self, cpu: usize) -> bool {
+        let processor = &self.processors[cpu];
+        let is_running = !matches!(processor.step, Step::Begin | Step::Idle | Step::Failed);
+        processor.unmaskable > 0 && !processor.beyond_masks && is_running
+    }
+
+    fn can_exchange(&self, one: usize, other: usize) -> bool {
+        let can_move = |cpu: usize| {
+            let processor = &self.processors[cpu];
+            let is_there = !matches!(processor.step, Step::Begin | Step::Failed);
+            processor.preemptible && !processor.masked && is_there
+        };
+        let is_idle = |cpu: usize| matches!(self.processors[cpu].step, Step::Idle);
+        can_move(one) && can_move(other) && !(is_idle(one) && is_idle(other))
     }
 
     fn offer_cpu(&self, cpu: usize, price: u8, offers: &mut Vec<Priced>) {
@@ -439,7 +504,9 @@ impl Execution {
         for processor in &self.processors {
             let flags = u64::from(processor.masked)
                 | u64::from(processor.pending) << 1
-                | u64::from(processor.postponed) << 2;
+                | u64::from(processor.postponed) << 2
+                | u64::from(processor.preemptible) << 3
+                | u64::from(processor.unmaskable) << 8;
             digest = digest.with(processor.history.number()).with(flags);
         }
         digest

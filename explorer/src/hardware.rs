@@ -26,8 +26,8 @@ pub enum Declaration {
 
 /// The hardware around the CPUs: what it does by itself, what an interrupt does, and what it knows.
 ///
-/// All methods are called with no CPU in the middle of a step, so none of them may make a step, except `interrupt`, which runs on
-/// a CPU.
+/// All methods are called with no CPU in the middle of a step, so none of them may make a step, except `interrupt` and
+/// `unmaskable`, which run on a CPU.
 pub trait Hardware {
     /// Lists what the hardware may do by itself now, where that could matter for `next`, the step that the running CPU makes next.
     fn events(&self, next: &Step, events: &mut Vec<u64>);
@@ -37,6 +37,9 @@ pub trait Hardware {
 
     /// What an interrupt does on the CPU that takes it. Interrupts are masked meanwhile.
     fn interrupt(&self);
+
+    /// What an interrupt does that cannot be masked. It may come between any two steps; see [`crate::unmaskable`].
+    fn unmaskable(&self) {}
 
     /// All that the hardware knows and that its later behaviour depends on.
     fn state(&self) -> Digest;

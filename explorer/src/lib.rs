@@ -11,6 +11,8 @@
 //!   here: that is loom's business (`docs/design/0010-checkers.md`).
 //! * **The choice of a bored scheduler is free**: the CPU that ran goes on until it waits, stores go through at once, an interrupt is
 //!   taken as soon as it can be. Each deviation has a price, and [`Exhaustive`] explores every schedule up to a total.
+//! * **Interrupts that cannot be masked** come between any two steps, as many as the set-up allows ([`unmaskable`]), and **threads
+//!   change places**, two that allow it ([`preemptible`]): both cost 1.
 //! * **States are recognised.** All that a CPU knows is what it has read; so its reads, the memory, the buffers and the hardware
 //!   are the state, and a state that was explored with as much money left is not explored again.
 #![deny(unsafe_code)]
@@ -43,7 +45,7 @@ pub use outcome::{Finding, Outcome};
 pub use priorities::Priorities;
 pub use processor::{
     as_cpu, attach, current_cpu, declare, fail, is_exploring, is_masked, load_now, mask, narrate, narrate_of,
-    observe, region, send_interrupt, serialise, step, store_now, wait,
+    observe, preemptible, region, send_interrupt, serialise, step, store_now, unmaskable, wait,
 };
 pub use random::Random;
 pub use schedule::{Replay, Schedule};

@@ -53,8 +53,12 @@ pub fn step(next: Step) {
     while with(|execution| execution.has_failed()).unwrap_or(false) {
         suspend(Step::Failed);
     }
-    while suspend(next) == Resume::Interrupt {
-        take_interrupt();
+    loop {
+        match suspend(next) {
+            Resume::Interrupt => take_interrupt(),
+            Resume::Unmaskable => take_unmaskable(),
+            Resume::Go | Resume::End => return,
+        }
         if matches!(next, Step::Wait) {
             looks_again();
             return;
@@ -91,6 +95,35 @@ fn take_interrupt() {
     // What returns from an interrupt serialises.
     serialise();
     mask(false);
+}
+
+fn take_unmaskable() {
+    let taken = with(|execution| {
+        let processor = execution.processor();
+        let was_masked = std::mem::replace(&mut processor.masked, true);
+        (processor.disturbed, processor.beyond_masks) = (true, true);
+        (execution.hardware(), was_masked)
+    });
+    let (hardware, was_masked) = taken.expect("a run is going on");
+    hardware.unmaskable();
+    serialise();
+    with(|execution| {
+        let processor = execution.processor();
+        (processor.masked, processor.beyond_masks) = (was_masked, false);
+    });
+}
+
+/// Allows so many interrupts that cannot be masked to come to a CPU.
+pub fn unmaskable(cpu: usize, count: u8) {
+    with(|execution| execution.processors[cpu].unmaskable = count);
+}
+
+/// Lets the thread on this CPU be moved to another CPU, wherever interrupts are not masked, or not any more. Says how it was.
+///
+/// It changes places with a thread that may be moved too; what both stored is visible then. What a change of the address space
+/// would take is not done: both must use the same.
+pub fn preemptible(may_move: bool) -> bool {
+    with(|execution| std::mem::replace(&mut execution.processor().preemptible, may_move)).unwrap_or(false)
 }
 
 /// Waits until something that this CPU read last has changed.
@@ -295,6 +328,7 @@ pub(crate) fn idle() {
     loop {
         match suspend(Step::Idle) {
             Resume::Interrupt => take_interrupt(),
+            Resume::Unmaskable => take_unmaskable(),
             Resume::End => return,
             Resume::Go => {}
         }

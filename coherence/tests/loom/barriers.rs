@@ -147,27 +147,38 @@ pub(crate) const BESIDE_A_SYSTEM_CALL: Scenario = Scenario {
 };
 
 /// T is interrupted between its store and its load, and a third thread, with fences of its own, makes the exchange with it.
+fn with_a_third_thread(world: &Arc<World>, barrier: fn(&World)) {
+    active_in_user_mode(world);
+    let exchange = Exchange::new();
+    let [theirs, thirds] = [exchange.clone(), exchange.clone()];
+    let thread = world.spawn(1, move |world| {
+        world.x.store(1, Relaxed);
+        let interrupted = world.window();
+        let loaded = world.y.load(Relaxed);
+        theirs.by_thread.store(if interrupted { loaded } else { 1 }, Plain);
+    });
+    let third = world.spawn(2, move |world| thirds.caller(world, |_| fence(SeqCst)));
+    world.on(0, barrier);
+    thread.join().unwrap();
+    third.join().unwrap();
+    exchange.check();
+}
+
 pub(crate) const A_THIRD_THREAD: Scenario = Scenario {
     cpus: 3,
     preemptions: Some(3),
-    script: |world| {
-        active_in_user_mode(world);
-        let exchange = Exchange::new();
-        let [theirs, thirds] = [exchange.clone(), exchange.clone()];
-        let thread = world.spawn(1, move |world| {
-            world.x.store(1, Relaxed);
-            let interrupted = world.window();
-            let loaded = world.y.load(Relaxed);
-            theirs.by_thread.store(if interrupted { loaded } else { 1 }, Plain);
-        });
-        let third = world.spawn(2, move |world| thirds.caller(world, |_| fence(SeqCst)));
-        world.on(0, private);
-        thread.join().unwrap();
-        third.join().unwrap();
-        exchange.check();
-    },
+    script: |world| with_a_third_thread(world, private),
     catches: &[Fault::NoFenceInHandler],
     ..CROSSINGS
+};
+
+/// The same with a barrier for cores, which does more than a barrier, and not instead of one.
+pub(crate) const A_THIRD_THREAD_AND_CORES: Scenario = Scenario {
+    script: |world| {
+        with_a_third_thread(world, |world| world.coherence.core_barrier(&world.spaces[0]));
+    },
+    catches: &[Fault::SerialiseWithoutFence, Fault::NoFenceInHandler],
+    ..A_THIRD_THREAD
 };
 
 /// Family A: T's CPU goes idle.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use coherence::{Coherence, CpuId, Mode, Switches};
 use explorer::{AtomicU64, Declaration, Digest, Hardware, Step, Store};
+use lock_api::RawMutex;
 use memory::{AddressSpace, Environment, FrameNumber, Frames, PAGE_SIZE};
 
 use super::caches::Caches;
@@ -12,6 +13,7 @@ use super::locks::{AreaLock, TableLock};
 use super::operation::OperationId;
 use super::oracle::Oracle;
 use super::order::Order;
+use super::past_bug::KernelMistake;
 use super::platform::SimulatedPlatform;
 
 /// Frames of RAM: enough for what the scenarios map, and little, as it is cleared for each run.
@@ -38,7 +40,10 @@ pub(super) struct Build {
     pub(super) crossings: bool,
     /// Instructions that CPUs fetch ahead of executing them.
     pub(super) code: &'static [u64],
+    /// The address that interrupts which cannot be masked read, and where they come.
+    pub(super) sampled: Option<(usize, u64)>,
     pub(super) fault: Option<coherence::Fault>,
+    pub(super) kernel_mistake: Option<KernelMistake>,
 }
 
 /// The machine.
@@ -46,6 +51,8 @@ pub struct Machine {
     pub(super) coherence: Coherence<SimulatedPlatform>,
     pub(super) frames: Frames<TableLock>,
     pub(super) build: Build,
+    /// Over the tables of the small kernel.
+    pub(super) small_lock: TableLock,
     hidden: Mutex<Hidden>,
     ram: &'static [AtomicU64],
 }
@@ -133,6 +140,7 @@ impl SimulatedEnvironment {
             coherence: Coherence::new(platform, build.switches).with_fault(build.fault),
             frames: Frames::empty(),
             build,
+            small_lock: TableLock::INIT,
             hidden: Mutex::new(hidden),
             ram,
         });
@@ -243,6 +251,10 @@ impl Hardware for SimulatedEnvironment {
             (hidden.loaded[cpu].clone(), hidden.modes[cpu])
         };
         self.0.coherence.handle_requests(loaded.as_ref().map(|space| space.space()), mode);
+    }
+
+    fn unmaskable(&self) {
+        self.sample();
     }
 
     fn state(&self) -> Digest {

@@ -7,6 +7,8 @@
 //! * **Stores wait** in buffers and **interrupts come late**; the crate `explorer` sees to both.
 //! * **The oracle** (`oracle.rs`) marks each cached entry when a promise makes it worthless, and speaks when it is used. What memory
 //!   barriers promise is judged in `order.rs`, by the stores that wait and the instructions that are fetched.
+//! * **Interrupts that cannot be masked** read the program's memory (`unmaskable.rs`), and **threads move** from CPU to CPU.
+//! * **A small kernel** (`small_kernel.rs`) does what `memory` never does: it releases locks before it flushes.
 //!
 //! A [`Scenario`] says which CPUs do what on it; `check/` explores scenarios, and the past bugs, which are scenarios of which the
 //! code under check has been broken in one place.
@@ -24,10 +26,12 @@ mod platform;
 mod program;
 mod scenario;
 mod scenarios;
+mod small_kernel;
+mod unmaskable;
 mod user;
 mod walker;
 
 pub use check::{Check, main};
 pub use machine::{Machine, SimulatedEnvironment};
-pub use past_bug::{Mistake, PastBug};
+pub use past_bug::{KernelMistake, Mistake, PastBug};
 pub use scenario::Scenario;

@@ -9,6 +9,15 @@ pub enum Mistake {
     Coherence(coherence::Fault),
     /// In `memory`.
     Memory(memory::Mistake),
+    /// In what a kernel around them owes them, which the machine plays.
+    Kernel(KernelMistake),
+}
+
+/// A way in which a kernel fails `coherence`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelMistake {
+    /// A thread may be moved to another CPU in the middle of a call that must stay on one.
+    CallsMove,
 }
 
 impl Mistake {
@@ -16,7 +25,15 @@ impl Mistake {
     pub(super) fn fault(self) -> Option<coherence::Fault> {
         match self {
             Mistake::Coherence(fault) => Some(fault),
-            Mistake::Memory(_) => None,
+            Mistake::Memory(_) | Mistake::Kernel(_) => None,
+        }
+    }
+
+    /// Makes it in the kernel that the machine plays.
+    pub(super) fn of_kernel(self) -> Option<KernelMistake> {
+        match self {
+            Mistake::Kernel(mistake) => Some(mistake),
+            Mistake::Memory(_) | Mistake::Coherence(_) => None,
         }
     }
 }

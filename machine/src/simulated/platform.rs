@@ -17,6 +17,7 @@ pub struct SimulatedPlatform {
     tags: usize,
     /// One for each CPU, if they are counted.
     crossings: Vec<Crossings>,
+    is_sampled: bool,
     machine: Mutex<Weak<Machine>>,
 }
 
@@ -24,7 +25,8 @@ impl SimulatedPlatform {
     pub(super) fn new(build: &Build) -> Self {
         let counted = if build.crossings { build.cpus } else { 0 };
         let crossings = (0..counted).map(|_| Crossings::new()).collect();
-        SimulatedPlatform { tags: build.tags, crossings, machine: Mutex::new(Weak::new()) }
+        let (tags, is_sampled) = (build.tags, build.sampled.is_some());
+        SimulatedPlatform { tags, crossings, is_sampled, machine: Mutex::new(Weak::new()) }
     }
 
     /// Says whose platform it is.
@@ -42,6 +44,10 @@ impl SimulatedPlatform {
         explorer::serialise();
         work(&mut self.machine().hidden(), explorer::current_cpu());
         explorer::narrate(name);
+        if self.is_sampled {
+            // Interrupts that cannot be masked come also before the next thing that others could see.
+            explorer::step(machine_step());
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use memory::{Environment, PAGE_SIZE, PageRange};
 
 use super::machine::SimulatedEnvironment;
 use super::order::Scope;
+use super::past_bug::KernelMistake;
 use super::user::pages;
 
 impl SimulatedEnvironment {
@@ -29,11 +30,17 @@ impl SimulatedEnvironment {
         }
     }
 
-    /// A system call of this CPU's thread that needs nothing of the oracle.
-    pub(super) fn system_call(&self, work: impl FnOnce()) {
+    /// What the kernel does for this CPU's thread, which stays on the CPU meanwhile.
+    pub(super) fn system_call<R>(&self, work: impl FnOnce() -> R) -> R {
+        let is_pinned = self.0.build.kernel_mistake != Some(KernelMistake::CallsMove);
+        let could_move = is_pinned.then(|| explorer::preemptible(false));
         self.leave_user();
-        work();
+        let result = work();
         self.enter_user();
+        if let Some(could_move) = could_move {
+            explorer::preemptible(could_move);
+        }
+        result
     }
 
     /// A call with promise B.

@@ -4,6 +4,7 @@ use coherence::Switches;
 use explorer::Program;
 
 use super::machine::{Build, SimulatedEnvironment};
+use super::past_bug::Mistake;
 
 /// What one CPU does.
 pub(super) type Script = fn(&SimulatedEnvironment);
@@ -29,6 +30,10 @@ pub struct Scenario {
     pub crossings: bool,
     /// Instructions that CPUs may fetch ahead of executing them.
     pub code: &'static [u64],
+    /// A CPU that takes one interrupt which cannot be masked, and the address that its handler reads.
+    pub sampled: Option<(usize, u64)>,
+    /// Whether threads move from CPU to CPU; all are in one space then.
+    pub moves: bool,
     /// Up to which price all schedules are explored by `--quick`, by default, and by `--deep`.
     pub bounds: [u8; 3],
 }
@@ -45,11 +50,13 @@ impl Scenario {
         walked: &[],
         crossings: false,
         code: &[],
+        sampled: None,
+        moves: false,
         bounds: [3, 4, 5],
     };
 
     /// A fresh machine, set up.
-    pub(super) fn program(&'static self, fault: Option<coherence::Fault>) -> Program {
+    pub(super) fn program(&'static self, mistake: Option<Mistake>) -> Program {
         let build = Build {
             cpus: self.cpus.len(),
             tags: self.tags,
@@ -58,13 +65,21 @@ impl Scenario {
             pages: self.walked,
             crossings: self.crossings,
             code: self.code,
-            fault,
+            sampled: self.sampled,
+            fault: mistake.and_then(Mistake::fault),
+            kernel_mistake: mistake.and_then(Mistake::of_kernel),
         };
         let machine = SimulatedEnvironment::new(build);
         (self.setup)(&machine);
+        if let Some((cpu, _)) = self.sampled {
+            explorer::unmaskable(cpu, 1);
+        }
         let cpus = self.cpus.iter().map(|script| -> Box<dyn FnOnce()> {
             let machine = machine.clone();
-            Box::new(move || script(&machine))
+            Box::new(move || {
+                explorer::preemptible(self.moves);
+                script(&machine);
+            })
         });
         let cpus = cpus.collect();
         Program { cpus, finally: Box::new(move || machine.finish()) }

@@ -13,6 +13,7 @@ use super::caches::{DIRTY, PRESENT, USER, WRITABLE};
 use super::machine::{Hidden, SimulatedEnvironment, SimulatedSpace};
 use super::operation::{Operation, Promise};
 use super::oracle::Use;
+use super::small_kernel;
 use super::walker::Walk;
 
 /// An access that faults more often than this will for ever.
@@ -121,6 +122,10 @@ impl SimulatedEnvironment {
                     let access = if stored.is_some() { Access::WRITE } else { Access::READ };
                     let space = self.loaded();
                     self.call("a page fault", &space, pages(page, 1), Promise::Agreement, || {
+                        if address >= small_kernel::BASE {
+                            self.small_fault(address);
+                            return Ok(());
+                        }
                         space.handle_fault(address, access, present)
                     })?;
                 }
@@ -128,6 +133,11 @@ impl SimulatedEnvironment {
         }
         explorer::fail(format!("an access to {address:#x} faults for ever"));
         Err(Fault::NotAllowed)
+    }
+
+    /// One attempt to load, by somebody who handles no faults.
+    pub(super) fn peek_at(&self, address: u64) {
+        self.attempt(address, None);
     }
 
     /// One attempt, in one step: no interrupt comes between the translation and the access.
@@ -206,7 +216,7 @@ impl SimulatedEnvironment {
     }
 
     /// Makes a call with a promise.
-    fn call<R>(
+    pub(super) fn call<R>(
         &self,
         name: &'static str,
         space: &SimulatedSpace,
@@ -215,19 +225,19 @@ impl SimulatedEnvironment {
         work: impl FnOnce() -> R,
     ) -> R {
         let root = space.space().root();
-        self.leave_user();
-        let id = {
-            let mut hidden = self.0.hidden();
-            let Hidden { oracle, caches, .. } = &mut *hidden;
-            let operation = |id| Operation { id, name, root, range, promise };
-            oracle.begin(explorer::current_cpu(), operation, caches)
-        };
-        explorer::narrate(|| format!("calls  {name} ({:#x} to {:#x})", range.start(), range.end()));
-        let result = work();
-        self.0.end_operation(id);
-        explorer::narrate(|| format!("{name} returns"));
-        self.enter_user();
-        result
+        self.system_call(|| {
+            let id = {
+                let mut hidden = self.0.hidden();
+                let Hidden { oracle, caches, .. } = &mut *hidden;
+                let operation = |id| Operation { id, name, root, range, promise };
+                oracle.begin(explorer::current_cpu(), operation, caches)
+            };
+            explorer::narrate(|| format!("calls  {name} ({:#x} to {:#x})", range.start(), range.end()));
+            let result = work();
+            self.0.end_operation(id);
+            explorer::narrate(|| format!("{name} returns"));
+            result
+        })
     }
 
     /// Maps zeroes at these pages.
@@ -370,6 +380,7 @@ impl SimulatedEnvironment {
             std::mem::forget(spaces);
             return Err(sentence);
         }
+        spaces.iter().for_each(|space| self.end_small_part(space.space().root()));
         drop(spaces);
         let kept = std::mem::take(&mut self.0.hidden().kept);
         kept.into_iter().for_each(|frame| self.frames().release(self.current_cpu(), frame));

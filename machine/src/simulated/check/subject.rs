@@ -34,7 +34,7 @@ impl Subject {
             Some(Mistake::Memory(mistake)) => Some(mistake),
             _ => None,
         });
-        self.scenario.program(self.mistake.and_then(Mistake::fault))
+        self.scenario.program(self.mistake)
     }
 
     pub(super) fn cpus(&self) -> usize {

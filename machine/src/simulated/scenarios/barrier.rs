@@ -25,7 +25,7 @@ const BY_CALLER: u64 = PAGE;
 const BY_THREAD: u64 = PAGE + 8;
 
 /// Space 0 on CPUs 0 and 1, registered for all that it may ask for, with a page that both have stored to; space 1 is another process.
-fn registered(machine: &SimulatedEnvironment) {
+pub(super) fn registered(machine: &SimulatedEnvironment) {
     let space = machine.new_space();
     machine.new_space();
     explorer::as_cpu(0, || {
@@ -52,7 +52,7 @@ fn registered_and_borrowing(machine: &SimulatedEnvironment) {
 }
 
 /// The side of T.
-fn exchange(machine: &SimulatedEnvironment) {
+pub(super) fn exchange(machine: &SimulatedEnvironment) {
     machine.store(BY_THREAD, 1).expect("it is mapped");
     machine.load(BY_CALLER).expect("it is mapped");
 }
@@ -63,6 +63,9 @@ fn call(machine: &SimulatedEnvironment, barrier: fn(&SimulatedEnvironment)) {
     barrier(machine);
     machine.load(BY_THREAD).expect("it is mapped");
 }
+
+/// The caller of a barrier for its own process.
+pub(super) const CALLER: Script = |machine| call(machine, SimulatedEnvironment::barrier);
 
 /// What T's CPU does in each family. Each ends outside user mode, where a grace period does not wait for it.
 const USER_CODE: Script = |machine| {

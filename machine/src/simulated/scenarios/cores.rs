@@ -10,11 +10,11 @@ use super::super::scenario::{Scenario, Script};
 use super::PAGE;
 
 /// The instruction that changes from version 1 to 2, and the word that says that it has.
-const CODE: u64 = PAGE + 16;
+pub(super) const CODE: u64 = PAGE + 16;
 const DONE: u64 = PAGE;
 
 /// Space 0, registered for barriers for cores, on two CPUs that have both executed the first version.
-fn code(machine: &SimulatedEnvironment) {
+pub(super) fn code(machine: &SimulatedEnvironment) {
     machine.new_space();
     machine.new_space();
     for cpu in 0..2 {
@@ -37,14 +37,14 @@ fn modify(machine: &SimulatedEnvironment) {
     assert_eq!(machine.execute(CODE), 2, "the caller executes what it has replaced");
 }
 
-fn execute(machine: &SimulatedEnvironment) {
+pub(super) fn execute(machine: &SimulatedEnvironment) {
     let is_done = machine.load(DONE).expect("it is mapped") == 1;
     let version = machine.execute(CODE);
     assert!(!is_done || version == 2, "version {version} is executed after the barrier");
 }
 
 const SETTING: Scenario = Scenario { crossings: true, code: &[CODE], ..Scenario::BASE };
-const MODIFY: Script = modify;
+pub(super) const MODIFY: Script = modify;
 
 pub(in super::super) const CODE_BESIDE_USER_CODE: Scenario = Scenario {
     name: "code-and-user-code",

@@ -4,7 +4,9 @@ pub(super) mod address;
 pub(super) mod barrier;
 pub(super) mod copy;
 pub(super) mod cores;
+pub(super) mod gathers;
 pub(super) mod lazy;
+pub(super) mod migration;
 pub(super) mod protect;
 pub(super) mod registration;
 pub(super) mod remove;
@@ -13,6 +15,7 @@ pub(super) mod several;
 pub(super) mod switch;
 pub(super) mod table_moves;
 pub(super) mod tables;
+pub(super) mod unmaskable;
 
 use super::scenario::Scenario;
 
@@ -93,6 +96,14 @@ pub(super) const ALL: &[&Scenario] = &[
     &cores::CODE_AND_COMING_BACK,
     &rounds::TWO_CALLERS,
     &rounds::A_STORM,
+    &gathers::GATHERS_THAT_MEET,
+    &gathers::GATHERS_THAT_NAME_NOTHING,
+    &gathers::GATHERS_AND_FREED_TABLES,
+    &unmaskable::NMI_AND_SWITCH,
+    &unmaskable::NMI_AND_COMING_BACK,
+    &migration::MOVING_AND_MUNMAP,
+    &migration::MOVING_AND_BARRIER,
+    &migration::MOVING_AND_CODE,
 ];
 
 /// The scenario of that name.

@@ -8,7 +8,7 @@ use super::super::user::pages;
 use super::{NEXT, PAGE};
 
 /// Space 0 on CPU 0 with two pages, and space 1 on CPU 1, which has used space 0 before.
-fn two_spaces(machine: &SimulatedEnvironment) {
+pub(super) fn two_spaces(machine: &SimulatedEnvironment) {
     let [space, other] = [0; 2].map(|_| machine.new_space());
     explorer::as_cpu(0, || {
         machine.activate(space);
