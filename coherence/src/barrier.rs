@@ -36,12 +36,17 @@
 //! barrier for them goes to all CPUs of `active`, in the kernel too, each of which serialises in the handler; a
 //! CPU that joins a registered space serialises as it joins.
 //!
+//! **Restartable sequences** (Linux's `rseq`) must be abandoned, whatever else the CPU does: a sequence that a timer interrupted goes on
+//! where it was. So this barrier too goes to all CPUs of `active`, in the kernel too, and the handler has the thread that
+//! the CPU runs restart its sequence. A CPU that is not in `active` has switched away from the process's threads, which abandon their
+//! sequences when that happens; a sequence that begins after it came back is ordered as above.
+//!
 //! **Callers share rounds** (`rounds.rs`), so that many of them interrupt nobody more often than one after the other would.
 //! Nothing is allocated.
 
 use crate::fault::Fault;
 use crate::registration::Registration;
-use crate::rounds::Rounds;
+use crate::rounds::{Led, Rounds};
 use crate::shootdown::Errand;
 use crate::sync::{Ordering, fence};
 use crate::{Cause, Coherence, CpuId, CpuSet, Event, Platform, Reason, Row, Space};
@@ -52,11 +57,7 @@ impl<P: Platform> Coherence<P> {
     /// To be called with interrupts on, pinned to this CPU, holding no lock for which others wait with interrupts off without
     /// answering requests. Not from an interrupt handler. The same holds for the other barriers and for `register`.
     pub fn barrier(&self, space: &Space) {
-        self.share(&space.barriers, Errand::Barrier, |me| {
-            let mut active = space.active.load(Ordering::Acquire);
-            active.remove(me);
-            self.in_user_mode(me, active)
-        });
+        self.share(&space.barriers, Errand::Barrier, |me| self.in_user_mode(me, Self::others(me, space)));
     }
 
     /// A memory barrier on every CPU that runs a thread of any space registered for [`Registration::Global`].
@@ -73,14 +74,23 @@ impl<P: Platform> Coherence<P> {
     pub fn core_barrier(&self, space: &Space) {
         let only_fences = self.has_fault(Fault::CoreBarrierOnlyFences);
         let errand = if only_fences { Errand::Barrier } else { Errand::Serialise };
-        self.share(&space.core_barriers, errand, |me| {
-            let mut active = space.active.load(Ordering::Acquire);
-            active.remove(me);
-            active
-        });
+        self.share(&space.core_barriers, errand, |me| Self::others(me, space));
         if !self.has_fault(Fault::CallerNotSerialised) {
             self.platform.serialise();
         }
+    }
+
+    /// A memory barrier on every CPU that runs a thread of `space`, where the thread then abandons the restartable sequence that it may
+    /// be in. The caller is in none. The space must be registered for [`Registration::Sequences`].
+    pub fn sequence_barrier(&self, space: &Space) {
+        self.share(&space.sequence_barriers, Errand::Restart, |me| Self::others(me, space));
+    }
+
+    /// The same, on one CPU only, if it runs a thread of `space`.
+    pub fn sequence_barrier_on(&self, space: &Space, cpu: CpuId) {
+        self.alone(&space.single_barriers, &Errand::Restart, |me| {
+            if Self::others(me, space).contains(cpu) { [cpu].into_iter().collect() } else { CpuSet::EMPTY }
+        });
     }
 
     /// Registers a space. When this returns, `space` [is registered](Space::is_registered), and threads that run on any CPU
@@ -106,7 +116,7 @@ impl<P: Platform> Coherence<P> {
                     self.follow_registration(me, active_here.then_some(space));
                 });
             }
-            self.run_errand(me, Errand::Barrier, &others);
+            self.run_errand(me, &Errand::Barrier, &others);
         }
         space.registrations.complete(registration);
     }
@@ -119,7 +129,7 @@ impl<P: Platform> Coherence<P> {
         // Full fence, between the caller's accesses and reading which round is the latest. It pairs with the leader's, below.
         fence(Ordering::SeqCst);
         if self.has_fault(Fault::NoRounds) {
-            return self.run_errand(me, errand, &targets(me));
+            return self.run_errand(me, &errand, &targets(me));
         }
         let mut latest = rounds.latest();
         if self.has_fault(Fault::RoundThatBeganBefore) {
@@ -135,6 +145,32 @@ impl<P: Platform> Coherence<P> {
             }
             self.platform.relax();
         };
+        self.lead(me, rounds, round, &errand, targets);
+    }
+
+    /// Has an errand run for a caller whose round serves nobody else, and who takes no other's end for its own.
+    fn alone(&self, rounds: &Rounds, errand: &Errand, targets: impl FnOnce(CpuId) -> CpuSet) {
+        debug_assert!(self.platform.interrupts_enabled(), "a barrier was requested with interrupts off");
+        let me = self.platform.current_cpu();
+        self.count(me, Row::Requested(Cause::Membarrier));
+        let round = loop {
+            if let Some(round) = rounds.begin() {
+                break round;
+            }
+            self.platform.relax();
+        };
+        self.lead(me, rounds, round, errand, targets);
+    }
+
+    /// Does the work of a round, and ends it.
+    fn lead(
+        &self,
+        me: CpuId,
+        rounds: &Rounds,
+        round: Led,
+        errand: &Errand,
+        targets: impl FnOnce(CpuId) -> CpuSet,
+    ) {
         // Full fence (1), after the round has begun and before the sets and the crossings are read. It pairs with the fence in
         // `Coherence::join` (switch.rs) and the one in `enter_user` (crossings.rs). Without either, this could read
         // that a CPU is elsewhere, while its user code reads what was before the caller's accesses.
@@ -149,9 +185,16 @@ impl<P: Platform> Coherence<P> {
         rounds.end(round);
     }
 
-    fn run_errand(&self, me: CpuId, errand: Errand, targets: &CpuSet) {
-        let ticket = self.send(me, &errand, targets, Cause::Membarrier);
+    fn run_errand(&self, me: CpuId, errand: &Errand, targets: &CpuSet) {
+        let ticket = self.send(me, errand, targets, Cause::Membarrier);
         self.wait(me, targets, ticket);
+    }
+
+    /// The other CPUs that run a thread of a space. The caller has fenced.
+    fn others(me: CpuId, space: &Space) -> CpuSet {
+        let mut active = space.active.load(Ordering::Acquire);
+        active.remove(me);
+        active
     }
 
     /// Those CPUs of a set that run user code, as far as the platform lets us know.

@@ -93,6 +93,13 @@ pub unsafe trait Platform: Sync {
     /// machines on which every return to user mode does so.
     fn serialise(&self) {}
 
+    /// Makes the thread that this CPU runs abandon the restartable sequence (Linux's `rseq`) that it may be in, before it next runs user
+    /// code. Interrupts are off. The default, which does nothing, is for kernels without them.
+    ///
+    /// For [`sequence_barrier`](crate::Coherence::sequence_barrier). The implementer owes besides: a thread that leaves a CPU inside a
+    /// sequence abandons it too.
+    fn restart_sequence(&self) {}
+
     /// One turn of a loop that waits for another CPU: a pause, and in an emulator perhaps a yield. Interrupts are on.
     ///
     /// The implementer owes: interrupts sent to this CPU are taken while it is called again and again. Where they do not arrive by

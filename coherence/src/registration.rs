@@ -12,6 +12,7 @@ names! {
         Global "global": "Threads are reached by barriers that any process asks for on behalf of all.",
         Private "private": "The process may ask for barriers among its own threads.",
         Cores "cores": "The process may ask its threads' CPUs to forget instructions that they have fetched.",
+        Sequences "sequences": "The process may ask that its threads start their restartable sequences again.",
     }
 }
 

@@ -48,11 +48,14 @@ pub(crate) enum Errand {
     Barrier,
     /// A full fence, and forget fetched instructions.
     Serialise,
+    /// A full fence, and abandon restartable sequences.
+    Restart,
 }
 
 /// How [`PostedRequest::generation`] says what it is, where there is no space.
 const BARRIER: u64 = 0;
 const SERIALISE: u64 = 1;
+const RESTART: u64 = 2;
 
 /// What an interrupt asks a CPU for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +99,7 @@ impl PostedRequest {
             Errand::Flush(request) => self.post_flush(request),
             Errand::Barrier => self.post_barrier(BARRIER),
             Errand::Serialise => self.post_barrier(SERIALISE),
+            Errand::Restart => self.post_barrier(RESTART),
         }
     }
 
@@ -126,6 +130,7 @@ impl PostedRequest {
         let errand = match SpaceId::from_number(self.space.load(Ordering::Relaxed)) {
             Some(space) => Errand::Flush(self.read_flush(space, Generation::new(generation))),
             None if generation == SERIALISE => Errand::Serialise,
+            None if generation == RESTART => Errand::Restart,
             None => Errand::Barrier,
         };
         (errand, self.ticket.load(Ordering::Relaxed))
@@ -359,8 +364,11 @@ impl<P: Platform> Coherence<P> {
         if !(serialises && self.has_fault(Fault::SerialiseWithoutFence)) {
             self.pass_barrier(me, loaded.filter(|_| is_used));
         }
-        if serialises && !self.has_fault(Fault::NoSerialiseInHandler) {
-            self.platform.serialise();
+        match errand {
+            Errand::Serialise if self.has_fault(Fault::NoSerialiseInHandler) => {}
+            Errand::Serialise => self.platform.serialise(),
+            Errand::Restart => self.platform.restart_sequence(),
+            Errand::Barrier | Errand::Flush(_) => {}
         }
         self.count(me, Row::Handled(Outcome::Barrier));
     }

@@ -53,6 +53,9 @@ pub struct Space {
     pub(crate) registrations: Registrations,
     pub(crate) barriers: Rounds,
     pub(crate) core_barriers: Rounds,
+    pub(crate) sequence_barriers: Rounds,
+    /// Those on one CPU, which serve nobody else.
+    pub(crate) single_barriers: Rounds,
 }
 
 impl Space {
@@ -75,6 +78,8 @@ impl Space {
                 registrations: Registrations::new(),
                 barriers: Rounds::new(),
                 core_barriers: Rounds::new(),
+                sequence_barriers: Rounds::new(),
+                single_barriers: Rounds::new(),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use coherence::{BarrierFlags, Cause, Event, Mode, Outcome, Reason, Registration, Row, Switches};
+use coherence::{BarrierFlags, Cause, CpuId, Event, Mode, Outcome, Reason, Registration, Row, Switches};
 
 use crate::cpus;
 use crate::machine::Machine;
@@ -89,6 +89,28 @@ fn barriers_for_code_reach_cpus_in_the_kernel_too() {
     machine.run(1, &space);
     assert_eq!(machine.serialised(), 1, "it may have fetched old instructions before it went idle");
     (0..3).for_each(|cpu| machine.leave(cpu));
+}
+
+#[test]
+fn sequences_are_restarted_wherever_their_process_runs() {
+    let machine = Machine::counting_crossings();
+    let [space, other] = [machine.space(0), machine.space(1)];
+    (0..4).for_each(|cpu| machine.run(cpu, &space));
+    machine.run(4, &other);
+    (0..2).for_each(|cpu| machine.call(cpu));
+    machine.idle(3);
+    machine.on(0, || machine.coherence.register(&space, Registration::Sequences));
+    assert!(space.is_registered(Registration::Sequences) && !space.is_registered(Registration::Cores));
+    machine.on(0, || machine.coherence.sequence_barrier(&space));
+    assert_eq!(counted(&machine), (2, 0), "CPU 1 may go on in the middle of one; CPU 3 has left");
+    assert_eq!((machine.restarted(), machine.serialised()), (2, 0), "not on the caller's CPU");
+    let restarted_by = |cpu| {
+        machine.on(0, || machine.coherence.sequence_barrier_on(&space, CpuId::new(cpu).expect("a CPU")));
+        machine.restarted()
+    };
+    assert_eq!([0, 1, 2, 3, 4, 5].map(restarted_by), [0, 1, 1, 0, 0, 0]);
+    assert_eq!(machine.total(Row::Requested(Cause::Membarrier)), 1 + 6, "each has a round of its own");
+    (0..5).for_each(|cpu| machine.leave(cpu));
 }
 
 #[test]

@@ -31,6 +31,7 @@ pub(crate) struct Hardware {
     /// One for each CPU, or none at all.
     crossings: Vec<Crossings>,
     serialised: AtomicUsize,
+    restarted: AtomicUsize,
 }
 
 pub(crate) struct Machine {
@@ -110,6 +111,11 @@ impl Machine {
     /// How often CPUs serialised since the last call.
     pub(crate) fn serialised(&self) -> usize {
         self.hardware().serialised.swap(0, Relaxed)
+    }
+
+    /// How often CPUs made their thread abandon its sequence since the last call.
+    pub(crate) fn restarted(&self) -> usize {
+        self.hardware().restarted.swap(0, Relaxed)
     }
 
     /// A thread of the space runs in user mode on the CPU.
@@ -228,6 +234,10 @@ unsafe impl Platform for Hardware {
 
     fn serialise(&self) {
         self.serialised.fetch_add(1, Relaxed);
+    }
+
+    fn restart_sequence(&self) {
+        self.restarted.fetch_add(1, Relaxed);
     }
 
     fn relax(&self) {

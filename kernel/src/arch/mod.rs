@@ -15,4 +15,4 @@ pub(crate) mod trap_frame;
 
 pub(crate) use floating_point::FpuState;
 pub(crate) use layout::USER_END;
-pub(crate) use trap_frame::TrapFrame;
+pub(crate) use trap_frame::{SYSTEM_CALL, TrapFrame};

@@ -96,6 +96,10 @@ pub(crate) extern "C" fn before_user(frame: &mut TrapFrame) {
         if work.contains(Work::INTERRUPTED) {
             crate::process::return_to_user(frame);
         }
+        if work.contains(Work::SEQUENCE) {
+            task::current().clear_sequence();
+            crate::process::sequence::resume(frame);
+        }
         disable_interrupts();
     }
     frame.sanitise();

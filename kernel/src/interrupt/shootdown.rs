@@ -104,6 +104,10 @@ unsafe impl Platform for Machine {
         registers::serialise();
     }
 
+    fn restart_sequence(&self) {
+        task::current().restart_sequence();
+    }
+
     fn relax(&self) {
         core::hint::spin_loop();
         detect_lockup();

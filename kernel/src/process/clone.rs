@@ -175,6 +175,8 @@ fn template(parent: &Thread, request: &Request, vfork: Option<Arc<Release>>) -> 
         blocked: parent.blocked(),
         alternate_stack: if keeps_stack { *parent.alternate_stack.lock() } else { AlternateStack::default() },
         clear_at_exit: if flags.contains(CloneFlags::CHILD_CLEARTID) { request.child_word } else { 0 },
+        // Two threads cannot share one `struct rseq`; a copy of the memory has its own.
+        sequence: if flags.contains(CloneFlags::VM) { None } else { *parent.sequence.lock() },
         vfork,
         no_new_privileges: parent.no_new_privileges.load(Ordering::Relaxed),
     })
@@ -200,6 +202,7 @@ fn new_task(
     if parent.resets_schedule.load(Ordering::Relaxed) {
         task::set_class(&task, Class::DEFAULT);
     }
+    task.watch_sequence(thread.sequence.lock().is_some());
     thread.set_task(&task);
     Ok(task)
 }

@@ -225,6 +225,7 @@ fn reset_thread(thread: &Thread, name: &[u8]) {
     *thread.continuation.lock() = None;
     thread.clear_at_exit.store(0, Ordering::Relaxed);
     thread.robust_list.store(0, Ordering::Relaxed);
+    super::sequence::forget(thread);
 }
 
 fn reset_process(process: &Process) {

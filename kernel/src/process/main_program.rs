@@ -91,6 +91,7 @@ fn first_thread(context: &Arc<Context>) -> Template {
         blocked: SignalSet::EMPTY,
         alternate_stack: AlternateStack::default(),
         clear_at_exit: 0,
+        sequence: None,
         vfork: None,
         no_new_privileges: false,
     }

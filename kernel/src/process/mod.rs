@@ -8,6 +8,7 @@
 //! | family | who is whose child, groups, sessions, zombies | `family` |
 //! | `Image` | what an ELF file asks for | `image`, loaded by `loader` for `execute` |
 //! | signal | from the sender to the handler's frame | `signal` |
+//! | sequence | user code that starts again when it was interrupted | `sequence` |
 //! | `Alarm` | a timer that ends in a signal | `alarm`, `timers` |
 //!
 //! The kernel itself plays process 1: it starts the main program, adopts and reaps orphans, and when the main
@@ -31,6 +32,7 @@ pub(crate) mod random;
 pub(crate) mod restart;
 pub(crate) mod robust_list;
 mod script;
+pub(crate) mod sequence;
 pub(crate) mod signal;
 mod status;
 mod strings;

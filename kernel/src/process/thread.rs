@@ -8,6 +8,7 @@
 //! is the exception, see [`Thread::set_blocked`].
 
 use super::restart::Continuation;
+use super::sequence;
 use super::signal::{AlternateStack, Pending, Signal, SignalSet};
 use super::{Process, Usage};
 use crate::files::{Context, FileTable};
@@ -46,6 +47,8 @@ pub(crate) struct Thread {
     pub(crate) clear_at_exit: AtomicU64,
     /// Head of the robust list, or 0.
     pub(crate) robust_list: AtomicU64,
+    /// Where its `struct rseq` is. Set by the thread itself; a forked child copies it.
+    pub(super) sequence: SpinLock<Option<sequence::Registration>>,
     /// What `restart_syscall` goes on with.
     pub(super) continuation: SpinLock<Option<Continuation>>,
     /// Set while this is a vfork child that has not let go of its parent's memory.
@@ -76,6 +79,7 @@ impl Thread {
             alternate_stack: SpinLock::new(template.alternate_stack),
             clear_at_exit: AtomicU64::new(template.clear_at_exit),
             robust_list: AtomicU64::new(0),
+            sequence: SpinLock::new(template.sequence),
             continuation: SpinLock::new(None),
             vfork: SpinLock::new(template.vfork),
             timer_slack: AtomicU64::new(DEFAULT_TIMER_SLACK),
@@ -190,6 +194,7 @@ pub(super) struct Template {
     pub(super) blocked: SignalSet,
     pub(super) alternate_stack: AlternateStack,
     pub(super) clear_at_exit: u64,
+    pub(super) sequence: Option<sequence::Registration>,
     pub(super) vfork: Option<Arc<super::clone::Release>>,
     pub(super) no_new_privileges: bool,
 }

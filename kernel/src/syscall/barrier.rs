@@ -22,6 +22,8 @@ const PRIVATE_EXPEDITED: u32 = abi::MEMBARRIER_CMD_PRIVATE_EXPEDITED as u32;
 const REGISTER_PRIVATE_EXPEDITED: u32 = abi::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED as u32;
 const SYNC_CORE: u32 = abi::MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE as u32;
 const REGISTER_SYNC_CORE: u32 = abi::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE as u32;
+const SEQUENCES: u32 = abi::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ as u32;
+const REGISTER_SEQUENCES: u32 = abi::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ as u32;
 const GET_REGISTRATIONS: u32 = abi::MEMBARRIER_CMD_GET_REGISTRATIONS as u32;
 
 /// The answer to `QUERY`.
@@ -32,18 +34,23 @@ const SUPPORTED: u32 = GLOBAL
     | REGISTER_PRIVATE_EXPEDITED
     | SYNC_CORE
     | REGISTER_SYNC_CORE
+    | SEQUENCES
+    | REGISTER_SEQUENCES
     | GET_REGISTRATIONS;
 
 /// How often the delayed form looks whether it is over, in nanoseconds.
 const LOOK: u64 = 500_000;
 
+/// `MEMBARRIER_CMD_FLAG_CPU`: only the CPU that the third argument names.
+const ONE_CPU: u32 = 1;
+
 /// `membarrier(command, flags, cpu)`.
 ///
-/// `flags` and `cpu` mean something only to the forms for restartable sequences, which this kernel does not have; as on a Linux
-/// without them, those are EINVAL, as is any other number.
+/// `flags` and `cpu` mean something only to the form for restartable sequences.
 pub(super) fn membarrier(arguments: &Arguments) -> Result<usize, Errno> {
-    let [command, flags, ..] = *arguments;
-    if flags as u32 != 0 {
+    let [command, flags, cpu, ..] = *arguments;
+    let flags = flags as u32;
+    if flags != 0 && (command as u32 != SEQUENCES || flags != ONE_CPU) {
         return Err(Errno::EINVAL);
     }
     let current = current_space().ok_or(Errno::EINVAL)?;
@@ -59,6 +66,8 @@ pub(super) fn membarrier(arguments: &Arguments) -> Result<usize, Errno> {
         REGISTER_PRIVATE_EXPEDITED => COHERENCE.register(space, Registration::Private),
         SYNC_CORE => COHERENCE.core_barrier(registered(space, Registration::Cores)?),
         REGISTER_SYNC_CORE => COHERENCE.register(space, Registration::Cores),
+        SEQUENCES => restart_sequences(registered(space, Registration::Sequences)?, flags, cpu),
+        REGISTER_SEQUENCES => COHERENCE.register(space, Registration::Sequences),
         _ => return Err(Errno::EINVAL),
     }
     Ok(0)
@@ -69,13 +78,27 @@ fn registered(space: &Space, registration: Registration) -> Result<&Space, Errno
     if space.is_registered(registration) { Ok(space) } else { Err(Errno::EPERM) }
 }
 
-/// The commands by which the space has been registered. As on Linux, whoever registered for SYNC_CORE is listed for the plain
+/// The form for restartable sequences: on all CPUs, or on one. A number that is no CPU's is not an error, as the CPU may just have gone; and
+/// as on Linux a negative one means all.
+fn restart_sequences(space: &Space, flags: u32, cpu: u64) {
+    match usize::try_from(cpu as i32) {
+        Ok(cpu) if flags == ONE_CPU => {
+            if let Some(cpu) = CpuId::new(cpu) {
+                COHERENCE.sequence_barrier_on(space, cpu);
+            }
+        }
+        _ => COHERENCE.sequence_barrier(space),
+    }
+}
+
+/// The commands by which the space has been registered. As on Linux, whoever registered for SYNC_CORE or RSEQ is listed for the plain
 /// form too, although that still wants a registration of its own.
 fn registrations(space: &Space) -> u32 {
     [
         (Registration::Global, REGISTER_GLOBAL_EXPEDITED),
         (Registration::Private, REGISTER_PRIVATE_EXPEDITED),
         (Registration::Cores, REGISTER_SYNC_CORE | REGISTER_PRIVATE_EXPEDITED),
+        (Registration::Sequences, REGISTER_SEQUENCES | REGISTER_PRIVATE_EXPEDITED),
     ]
     .into_iter()
     .filter(|(registration, _)| space.is_registered(*registration))

@@ -24,6 +24,7 @@ mod pipe;
 mod poll;
 mod process;
 mod schedule;
+mod sequence;
 mod signal;
 mod status;
 mod system;

@@ -5,7 +5,7 @@
 
 use super::{
     Arguments, Errno, attributes, barrier, descriptor, directory, epoll, file, futex, identity, limit, memory, pipe,
-    poll, process, schedule, signal, status, system, time, timer, transfer, unknown,
+    poll, process, schedule, sequence, signal, status, system, time, timer, transfer, unknown,
 };
 use crate::arch::TrapFrame;
 use crate::process::restart;
@@ -133,6 +133,7 @@ pub(super) fn call(frame: &mut TrapFrame, number: u64, arguments: &Arguments) ->
         nr::__NR_munlockall => measured(|| memory::munlockall(arguments)),
         // ordering memory accesses
         nr::__NR_membarrier => barrier::membarrier(arguments),
+        nr::__NR_rseq => sequence::rseq(arguments),
         // opening files
         nr::__NR_open => file::open(arguments),
         nr::__NR_openat => file::openat(arguments),

@@ -17,6 +17,7 @@ mod processor_time;
 mod queueing;
 mod run_queue;
 mod scheduler;
+mod sequence_watch;
 mod stack;
 mod user_state;
 
@@ -55,6 +56,8 @@ bitflags! {
         const RESCHEDULE = 1;
         /// Look at signals (and end interruptible waits).
         const INTERRUPTED = 2;
+        /// Tell the program its CPU's number, and restart the sequence that it may be in (`process::sequence`).
+        const SEQUENCE = 4;
     }
 }
 
@@ -95,6 +98,7 @@ pub(crate) struct Task {
     /// The CPU it runs on, waits for, or ran on last.
     cpu: AtomicU32,
     affinity: AtomicU64,
+    sequence: sequence_watch::SequenceWatch,
     alarm: Once<Timer>,
     sleeper: Arc<Sleeper>,
     started: AtomicBool,
@@ -151,6 +155,7 @@ impl Task {
             account: processor_time::Account::new(),
             cpu: AtomicU32::new(cpu::index() as u32),
             affinity: AtomicU64::new(CpuSet::ALL.bits()),
+            sequence: sequence_watch::SequenceWatch::new(),
             alarm: Once::new(),
             sleeper: Arc::new(Sleeper(InterruptLock::new(None))),
             started: AtomicBool::new(false),

@@ -256,6 +256,7 @@ fn park(task: &Task) -> u8 {
 fn change_to(current: &Task, next: &Task) {
     if let Some(user) = &current.user {
         user.save();
+        current.leave_sequence();
     }
     loaded::prepare_for(next);
     if let Some(user) = &next.user {
@@ -283,6 +284,7 @@ pub(crate) extern "C" fn arrived() {
         left
     };
     disable_interrupts();
+    current_task().arrive_in_sequence();
     timer::disturb();
     loaded::drop_retired();
     match left {

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use crate::arch::layout::{PAGE_BYTES, STACKS};
-use crate::arch::{TrapFrame, switch};
+use crate::arch::{SYSTEM_CALL, TrapFrame, switch};
 use crate::boot::map;
 use crate::sync::InterruptLock;
 
@@ -86,6 +86,12 @@ impl KernelStack {
         unsafe { switch::prepare_user(self.top, frame) }
     }
 
+    /// Whether the running user task, whose stack this is, is in the kernel by a system call.
+    pub(super) fn is_in_system_call(&self) -> bool {
+        let frame = self.top - size_of::<TrapFrame>() as u64;
+        // SAFETY: the frame of the entry from user mode lies at the top of a user task's stack for as long as the task is in the kernel.
+        unsafe { (*(frame as *const TrapFrame)).vector == SYSTEM_CALL }
+    }
 }
 
 impl Drop for KernelStack {

@@ -1,6 +1,6 @@
 //! Taking signals on the way to user mode, and deciding what becomes of an interrupted call.
 
-use super::super::{ExitStatus, Thread, current, exit};
+use super::super::{ExitStatus, Thread, current, exit, sequence};
 use super::action::{Action, ActionFlags, Disposition};
 use super::information::Information;
 use super::set::{DefaultAction, Signal, SignalSet};
@@ -121,14 +121,16 @@ fn begin_stop(thread: &Thread, signal: Signal) {
     signals.stop_taken = false;
 }
 
-/// Puts the handler's frame on the stack, or ends the process if there is no room for it.
+/// Puts the handler's frame on the stack, or ends the process if there is no room for it or its restartable sequence is broken.
 fn handle(trap: &mut TrapFrame, thread: &Thread, mut information: Information, action: Action) {
     let signal = information.signal;
     thread.process().timers().taken(&mut information);
     if action.flags.contains(ActionFlags::RESET) {
         thread.process().actions().lock().reset_disposition(signal);
     }
-    if frame::push(trap, thread, information, action).is_err() {
+    // The handler returns to where a sequence that it struck is to go on.
+    let room = sequence::interrupt(thread, trap).and_then(|()| frame::push(trap, thread, information, action));
+    if room.is_err() {
         if signal == Signal::SIGSEGV {
             thread.process().actions().lock().reset_disposition(signal);
         }
