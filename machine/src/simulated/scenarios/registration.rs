@@ -60,7 +60,7 @@ pub(in super::super) const TWO_REGISTER: Scenario = Scenario {
         },
         exchange,
     ],
-    bounds: [1, 2, 2],
+    bounds: [1, 1, 2],
     ..COUNTED
 };
 

@@ -39,7 +39,7 @@ pub(in super::super) const TWO_CALLERS: Scenario = Scenario {
         },
     ],
     crossings: true,
-    bounds: [2, 3, 4],
+    bounds: [2, 2, 3],
     ..Scenario::BASE
 };
 
