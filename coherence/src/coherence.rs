@@ -4,6 +4,7 @@ use crate::cpu::Cpu;
 use crate::fault::Fault;
 use crate::ledger::Counters;
 use crate::rounds::Rounds;
+use crate::shared_tags::SharedTags;
 use crate::sync::{Counter, Private, array_of, constructor};
 use crate::{AtomicCpuSet, Cause, CpuId, Flush, Ledger, MAX_CPUS, Platform, Row, Space, SpaceId, Switches};
 
@@ -15,6 +16,7 @@ pub struct Coherence<P> {
     pub(crate) platform: P,
     cpus: [Cpu; MAX_CPUS],
     spaces: Counter,
+    shared_tags: SharedTags,
     /// The CPUs that use a space which is registered for everybody's barriers. `barrier.rs` has the rules.
     pub(crate) receivers: AtomicCpuSet,
     pub(crate) global_barriers: Rounds,
@@ -35,6 +37,7 @@ impl<P> Coherence<P> {
                 platform,
                 cpus: array_of!(Cpu::new()),
                 spaces: Counter::new(),
+                shared_tags: SharedTags::new(),
                 receivers: AtomicCpuSet::new(),
                 global_barriers: Rounds::new(),
                 switches: Private::new(switches.to_bits()),
@@ -95,14 +98,6 @@ impl<P> Coherence<P> {
         self.suppressed.get() == cause as u64 + 1
     }
 
-    /// A new address space with that root. It starts at generation 0, loaded by no CPU.
-    ///
-    /// The caller keeps it alive as long as a CPU has it loaded, lazily too, and frees its root and tables after it.
-    pub fn new_space(&self, root: u64) -> Space {
-        let number = self.spaces.add(1) + 1;
-        Space::new(SpaceId::from_number(number).expect("the numbers start at 1 and do not wrap"), root)
-    }
-
     /// The counters.
     pub fn ledger(&self) -> Ledger<'_> {
         Ledger { cpus: &self.cpus }
@@ -123,6 +118,26 @@ impl<P> Coherence<P> {
 }
 
 impl<P: Platform> Coherence<P> {
+    /// A new address space with that root. It starts at generation 0, loaded by no CPU.
+    ///
+    /// The caller keeps it alive as long as a CPU has it loaded, lazily too, and frees its root and tables after it.
+    pub fn new_space(&self, root: u64) -> Space {
+        let number = self.spaces.add(1) + 1;
+        let id = SpaceId::from_number(number).expect("the numbers start at 1 and do not wrap");
+        Space::new(id, root, self.shared_tags.take(self.platform.shared_tags()))
+    }
+
+    /// Takes back what a space has of the machine: its [shared tag](Platform::shared_tags). To be called when no CPU has the
+    /// space loaded any more and none ever will. A machine without shared tags may do without.
+    pub fn end_space(&self, space: &Space) {
+        if self.platform.shared_tags() == 0 {
+            return;
+        }
+        if let Some(tag) = space.take_shared_tag() {
+            self.shared_tags.give_back(tag);
+        }
+    }
+
     /// Counts a fault on an access which the entry in memory already allowed.
     pub fn spurious_fault(&self) {
         self.counters().count(Row::Event(crate::Event::SpuriousFault));

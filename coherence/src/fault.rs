@@ -63,6 +63,16 @@ pub enum Fault {
     /// A grace period has no fence between what its caller did and reading who is in user mode.
     NoFenceGracePeriod,
 
+    /// A remote flush is begun, and not waited for.
+    RemoteNotAwaited,
+
+    /// No fence between counting a device that is attached and its first walk.
+    NoFenceAttaching,
+    /// A device is detached without publishing what it did.
+    RelaxedDetaching,
+    /// The devices of a space are not told of changes.
+    DevicesNotTold,
+
     // The rest is there for the explorer's past bugs (`machine/src/simulated/past_bugs/`).
     /// Joining `active` is a load and a plain store, without a fence.
     PlainJoin,
@@ -82,6 +92,12 @@ pub enum Fault {
     StaysLazy,
     /// A request for a space that is not loaded counts for the space that is.
     ForeignFlushClaims,
+    /// An initiator that misses other requests, and invalidates its own range alone, claims to be up to date.
+    RemoteClaims,
+    /// Devices are told before the entries are changed.
+    DevicesToldFirst,
+    /// Devices are told of the addresses, and not that tables are freed.
+    DevicesKeepFreedTables,
     /// Flushes that are merged go in steps of the larger page size.
     LargestStride,
     /// A switch between spaces does not look whether the CPU receives everybody's barriers from now on.
@@ -115,7 +131,7 @@ pub enum Fault {
 #[cfg(any(loom, shuttle, simulated))]
 impl Fault {
     /// Every fault that loom's and shuttle's models must catch.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 30] = [
         Self::NoFenceComingBack,
         Self::NoFenceEntering,
         Self::GenerationBeforeSetComingBack,
@@ -142,7 +158,15 @@ impl Fault {
         Self::RelaxedLeavingReceivers,
         Self::RegistrationNotTold,
         Self::NoFenceGracePeriod,
+        Self::RemoteNotAwaited,
+        Self::NoFenceAttaching,
+        Self::RelaxedDetaching,
+        Self::DevicesNotTold,
     ];
+
+    /// Those that show only on machines that can do more than interrupt.
+    pub const OF_MACHINES: [Self; 4] =
+        [Self::RemoteNotAwaited, Self::NoFenceAttaching, Self::RelaxedDetaching, Self::DevicesNotTold];
 
     /// Those that break barriers and nothing else.
     pub const OF_BARRIERS: [Self; 11] = [

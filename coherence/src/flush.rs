@@ -110,6 +110,15 @@ impl Flush {
         }
     }
 
+    /// The address of the first page, how many there are, and how far they are apart; `None` for everything. A page that is
+    /// larger than that distance is dropped by any address in it.
+    pub fn span(&self) -> Option<(u64, u64, u64)> {
+        match self.extent {
+            Extent::Range(range) => Some((range.start, range.pages(), range.stride)),
+            Extent::All => None,
+        }
+    }
+
     /// Whether page tables are freed with it.
     pub const fn frees_tables(&self) -> bool {
         self.tables_freed

@@ -75,6 +75,8 @@ impl<P: Platform> Coherence<P> {
     }
 
     fn begin<'a, L>(&'a self, space: &'a Space, cause: Cause, list: L, meeting: Meeting) -> Gather<'a, P, L> {
+        #[cfg(simulated)]
+        self.tell_devices_first(space);
         let (outstanding, flushed_before) = (None, false);
         Gather { coherence: self, space, cause, outstanding, flushed_before, meeting, list: Some(list) }
     }

@@ -85,6 +85,8 @@ names! {
         Gather "gather": "Operations that gathered their changes.",
         NestedGather "nested_gather": "Of those, how many flushed all that they promised because another one was in progress.",
         TablesFreed "tables_freed": "Requests that freed page tables, which CPUs that borrow must hear of.",
+        RemoteFlush "remote_flush": "Requests that the machine carried out on other CPUs by itself, without interrupts.",
+        DeviceFlush "device_flush": "Requests that had devices drop what they had cached.",
         OverCeiling "over_ceiling": "Requests for more pages than are flushed one by one.",
         EmptyInterrupt "empty_interrupt": "Interrupts that found their requests already answered.",
         AnsweredWaiting "answered_waiting": "Requests answered while waiting for a lock with interrupts off.",

@@ -1,6 +1,6 @@
 //! What this crate needs from the machine below it, and what it promises that machine in return.
 
-use crate::{Asked, CpuId, CpuSet, Crossings, Tag};
+use crate::{Asked, CpuId, CpuSet, Crossings, Flush, RemoteFlush, Space, Tag};
 
 /// The machine: this CPU, the other CPUs, and this CPU's translation caches.
 ///
@@ -48,6 +48,71 @@ pub unsafe trait Platform: Sync {
     /// loading a root drops every user translation.
     fn tags(&self) -> usize {
         1
+    }
+
+    /// How many further tags this machine has that every CPU uses for the same space: `load_root` is then given the
+    /// [space's own](crate::Space::shared_tag), and a broadcast can name it. Their numbers follow those of the tags above: 7 and
+    /// up. 0, the default, says that each CPU chooses tags for itself alone. See [`end_space`](crate::Coherence::end_space).
+    fn shared_tags(&self) -> usize {
+        0
+    }
+
+    /// Begins to drop what other CPUs have cached of a space, without interrupting them: by a broadcast (AMD's `INVLPGB`, Arm's
+    /// `TLBI`), for which the space must have a shared tag; or by a call of a hypervisor, with a list of ranges. Returns whether
+    /// it has begun. `false`, the default, says that this machine cannot, or not this or not now; then the targets are interrupted.
+    ///
+    /// The implementer owes, by the time at which [`wait_for_remote_flushes`](Platform::wait_for_remote_flushes) has returned:
+    /// * every target has dropped the translations, at whatever page size they are cached, and every upper level that leads
+    ///   there, *whatever it has loaded and is doing meanwhile*: a target may be about to load the space, or borrow it, or may
+    ///   not run. Under every tag, or under the shared one if there is one.
+    /// * what it finds by later walks comes from the tables as they were when this was called, or later;
+    /// * stores that it made through what was dropped are visible to all CPUs.
+    ///
+    /// It need not drop more. A call that succeeds says nothing of earlier requests, and the crate concludes nothing from it.
+    ///
+    /// The crate owes: this CPU has stored the changes of the tables, and stays the same CPU until it has waited. Interrupts are
+    /// on, and a handler may make no call of this crate that flushes.
+    fn flush_remotely(&self, order: &RemoteFlush) -> bool {
+        let _ = order;
+        false
+    }
+
+    /// Waits until every remote flush that this CPU began is done on every target: AMD's `TLBSYNC`, Arm's `DSB`. Called on the
+    /// CPU that began it. The default is for those that are done when `flush_remotely` returns.
+    fn wait_for_remote_flushes(&self) {}
+
+    /// Of these virtual CPUs, those that do not run now and will have dropped everything before they do: the hypervisor has been
+    /// given word. The others are interrupted. The default says none, and is for CPUs that are real or whose hypervisor cannot do that.
+    ///
+    /// The implementer owes for each CPU that is returned: from before this call until it has dropped every user translation and
+    /// upper level, under every tag, it executes and walks nothing; it is in no instruction that the hypervisor finishes for it; what it
+    /// stored before is visible to all; and what it finds by later walks comes from the tables as they were when this was called, or
+    /// later. (The mark and the word are one atomic variable: this exchanges "does not run" for "does not run, flush", and the
+    /// hypervisor exchanges whatever is there for "runs", and flushes if that said so.)
+    ///
+    /// The crate owes: the changes of the tables are stored, and a full fence is passed. It asks for flushes only: for a barrier a CPU
+    /// that does not run is interrupted as well.
+    fn flush_before_running(&self, targets: &CpuSet) -> CpuSet {
+        let _ = targets;
+        CpuSet::EMPTY
+    }
+
+    /// Whether devices may walk page tables here by themselves, through an IOMMU that shares them. `false`, the default, says that
+    /// none is ever [attached](crate::Coherence::attach_device).
+    fn has_devices(&self) -> bool {
+        false
+    }
+
+    /// Has the devices that are attached to a space drop what they have cached of it, and waits until they have.
+    ///
+    /// The implementer owes, when it returns: no device uses a translation of these addresses that it had cached before the call,
+    /// or has an access under way through one; if the flush [frees tables](Flush::frees_tables), none is in an upper level that
+    /// leads there; and what they find by later walks comes from the tables as they were when this was called, or later.
+    /// A device must be able to fault, as what it has cached may allow less than the tables.
+    ///
+    /// The crate owes: the entries are changed before. This CPU is pinned, and interrupts are on; CPUs may still use the old ones.
+    fn invalidate_devices(&self, space: &Space, flush: &Flush) {
+        let _ = (space, flush);
     }
 
     /// Drops this CPU's translation of one user address under the current tag, at whatever page size it is cached, and

@@ -116,6 +116,8 @@ names! {
         LazyCpu "lazy_cpu": "The CPU only borrows the address space; it compares generations before it uses it again.",
         InterruptPending "interrupt_pending": "The CPU had an interrupt on its way that serves this request as well.",
         InKernel "in_kernel": "The CPU was in the kernel; it passes a memory barrier before it runs user code again.",
+        ReachedRemotely "reached_remotely": "The machine dropped it on the CPU without an interrupt.",
+        FlushedBeforeRunning "flushed_before_running": "The virtual CPU did not run, and its hypervisor flushes it before it does.",
         SharedRound "shared_round": "A barrier that another thread asked for later served this request as well.",
     }
 }

@@ -26,6 +26,11 @@
 //! `switch.rs` argues that it compares generations when it comes back, and finds R. If tables were freed, no CPU walks them:
 //! one that was in neither set had another root loaded, or has flushed since; the others were targets.
 //!
+//! **A machine may tell its CPUs without interrupts**, all of them or some: `remote.rs` decides that in one place, for the targets
+//! that were read as above, and says why nothing else in this page changes. Those that it leaves are interrupted.
+//!
+//! **Devices that walk the tables too** are told meanwhile, and waited for: `devices.rs`.
+//!
 //! **A request may be for a barrier alone** ([`Errand`]); `barrier.rs` says for whom and why. It goes the same way, so a CPU that has
 //! an interrupt on its way for the one needs none for the other.
 //!
@@ -163,7 +168,10 @@ impl FlushedGeneration {
 /// Who executes a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Executor {
-    Initiator,
+    Initiator {
+        /// The others are told remotely.
+        remote: bool,
+    },
     Target,
 }
 
@@ -201,14 +209,20 @@ impl<P: Platform> Coherence<P> {
         if flush.extent == Extent::All && self.has_fault(Fault::RequestWithoutGeneration) {
             posted.generation = Generation::ZERO;
         }
-        let ticket = self.send(me, &Errand::Flush(posted), &targets, cause);
+        let reach = self.reach(me, space, flush, targets);
+        let targets = reach.interrupted;
+        let errand = Errand::Flush(posted);
+        let ticket = if reach.is_settled() { 0 } else { self.send(me, &errand, &targets, cause) };
+        let executor = Executor::Initiator { remote: reach.remote };
         // Interrupts are off, lest a request by another CPU moves this CPU's root or generation halfway through.
         self.platform.without_interrupts(|| {
-            self.execute(me, Some(space), &request, Executor::Initiator);
+            self.execute(me, Some(space), &request, executor);
         });
         if self.has_fault(Fault::WaitsWithInterruptsOff) {
             self.platform.without_interrupts(|| self.wait(me, &targets, ticket));
         }
+        self.tell_devices(me, space, flush);
+        self.wait_for_remote(&reach);
         self.wait(me, &targets, ticket);
         FlushedGeneration(generation)
     }
@@ -382,6 +396,7 @@ impl<P: Platform> Coherence<P> {
             lazy: private.is_lazy(),
             caught_up: private.slots.generation(private.slot()),
             generations: self.switches().generations,
+            remote: executor == Executor::Initiator { remote: true },
         };
         let current = || space.expect("the loaded space is known to its CPU").generation();
         let (mut outcome, caught_up) = decide(&standing, request, current);
@@ -391,6 +406,9 @@ impl<P: Platform> Coherence<P> {
         let follows = request.generation == standing.caught_up.next();
         if outcome == Outcome::FullBehind && follows && self.has_fault(Fault::ClaimsCurrent) {
             outcome = Outcome::Ranged;
+        }
+        if outcome == Outcome::Ranged && self.has_fault(Fault::RemoteClaims) {
+            private.slots.catch_up(private.slot(), current());
         }
         if outcome == Outcome::NotLoaded && self.has_fault(Fault::ForeignFlushClaims) {
             private.slots.catch_up(private.slot(), request.generation);
@@ -404,7 +422,7 @@ impl<P: Platform> Coherence<P> {
             (Outcome::Ranged | Outcome::FullRequested | Outcome::FullBehind, _) => {
                 self.platform.invalidate_all();
                 cpu.counters.count(Row::Executed(match executor {
-                    Executor::Initiator => Executed::LocalFull,
+                    Executor::Initiator { .. } => Executed::LocalFull,
                     Executor::Target => Executed::RemoteFull,
                 }));
             }
@@ -422,7 +440,7 @@ impl<P: Platform> Coherence<P> {
     fn invalidate_range(&self, me: CpuId, range: &PageRange, executor: Executor) {
         range.addresses().for_each(|address| self.platform.invalidate_page(address));
         let (ranged, pages) = match executor {
-            Executor::Initiator => (Executed::LocalRanged, Executed::LocalPages),
+            Executor::Initiator { .. } => (Executed::LocalRanged, Executed::LocalPages),
             Executor::Target => (Executed::RemoteRanged, Executed::RemotePages),
         };
         self.count(me, Row::Executed(ranged));

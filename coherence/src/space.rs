@@ -20,11 +20,12 @@
 use core::mem::offset_of;
 use core::num::NonZeroU64;
 
+use crate::devices::Devices;
 use crate::generation::{AtomicGeneration, Generation};
 use crate::registration::{Registration, Registrations};
 use crate::rounds::Rounds;
-use crate::sync::{AtomicU64, Ordering, constructor};
-use crate::{AtomicCpuSet, CpuSet};
+use crate::sync::{AtomicU64, Ordering, Private, constructor};
+use crate::{AtomicCpuSet, CpuSet, Tag};
 
 /// Which address space: a number given once and never again, so that a stale tag cannot be taken for a fresh one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,10 +47,13 @@ impl SpaceId {
 pub struct Space {
     id: SpaceId,
     root: u64,
+    /// The number of the tag under which every CPU caches it; 0 if each has its own.
+    shared_tag: Private,
     pub(crate) generation: AtomicGeneration,
     pub(crate) active: AtomicCpuSet,
     pub(crate) lazy: AtomicCpuSet,
     pub(crate) gathers: GathersInProgress,
+    pub(crate) devices: Devices,
     pub(crate) registrations: Registrations,
     pub(crate) barriers: Rounds,
     pub(crate) core_barriers: Rounds,
@@ -67,14 +71,20 @@ impl Space {
     pub const GATHERS_OFFSET: usize = offset_of!(Space, gathers.0);
 
     constructor! {
-        pub(crate) fn new(id: SpaceId, root: u64) -> Self {
+        pub(crate) fn new(id: SpaceId, root: u64, shared_tag: Option<Tag>) -> Self {
+            let shared_tag = match shared_tag {
+                Some(tag) => tag.number() as u64,
+                None => 0,
+            };
             Space {
                 id,
                 root,
+                shared_tag: Private::new(shared_tag),
                 generation: AtomicGeneration::new(),
                 active: AtomicCpuSet::new(),
                 lazy: AtomicCpuSet::new(),
                 gathers: GathersInProgress::new(),
+                devices: Devices::new(),
                 registrations: Registrations::new(),
                 barriers: Rounds::new(),
                 core_barriers: Rounds::new(),
@@ -92,6 +102,18 @@ impl Space {
     /// The root that was given to [`new_space`](crate::Coherence::new_space).
     pub fn root(&self) -> u64 {
         self.root
+    }
+
+    /// The tag under which every CPU caches this space, if there is one.
+    pub fn shared_tag(&self) -> Option<Tag> {
+        Tag::from_shared_number(self.shared_tag.get())
+    }
+
+    /// From now on it has none.
+    pub(crate) fn take_shared_tag(&self) -> Option<Tag> {
+        let tag = self.shared_tag();
+        self.shared_tag.set(0);
+        tag
     }
 
     /// The generation reached so far.
@@ -122,8 +144,14 @@ impl Space {
 
 impl Drop for Space {
     /// # Panics
-    /// With debug assertions, if a CPU still has the root loaded: its walker would go on through freed tables.
+    /// With debug assertions, if a CPU still has the root loaded, or a device is attached: its walker would go on through freed
+    /// tables.
     fn drop(&mut self) {
+        debug_assert!(
+            !self.devices.are_attached(),
+            "address space {} dropped with a device",
+            self.id.number()
+        );
         debug_assert!(
             self.active().is_empty() && self.lazy().is_empty(),
             "address space {} dropped while CPUs {:?} (active) and {:?} (lazy) have it loaded",

@@ -165,7 +165,7 @@ impl<P: Platform> Coherence<P> {
         if !self.has_fault(Fault::SwitchUnmarked) {
             private.set_none();
         }
-        self.platform.load_root(entering.root(), slot.tag(), keep);
+        self.platform.load_root(entering.root(), entering.shared_tag().unwrap_or(slot.tag()), keep);
         private.set_loaded(entering.id(), slot);
         if self.has_fault(Fault::StaysLazy) {
             private.set_lazy(was_lazy);

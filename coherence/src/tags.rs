@@ -12,7 +12,7 @@ use crate::{Generation, SpaceId};
 /// How many slots a CPU has. More cost cache and are seldom warm when they are needed again.
 const SLOTS: usize = 6;
 
-/// A hardware tag: 0 belongs to the kernel root, the slots' are 1 and up.
+/// A hardware tag: 0 belongs to the kernel root, the slots' are 1 and up, and those that all CPUs share lie above them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tag(u16);
 
@@ -23,6 +23,21 @@ impl Tag {
     /// The number.
     pub const fn number(self) -> u16 {
         self.0
+    }
+
+    /// The shared tag of that index.
+    pub(crate) fn shared(index: usize) -> Self {
+        Tag((1 + SLOTS + index) as u16)
+    }
+
+    /// The shared tag with that number; 0 is none.
+    pub(crate) fn from_shared_number(number: u64) -> Option<Self> {
+        (number != 0).then_some(Tag(number as u16))
+    }
+
+    /// Which of the shared tags this is, if it is one.
+    pub(crate) fn shared_index(self) -> Option<usize> {
+        usize::from(self.0).checked_sub(1 + SLOTS)
     }
 }
 
@@ -100,6 +115,12 @@ impl Slots {
     pub(crate) fn catch_up(&self, slot: SlotIndex, generation: Generation) {
         self.slots[slot.0].generation.set(generation.number());
     }
+}
+
+/// The tags that slots have of their own.
+#[cfg(test)]
+pub(crate) fn own_tags() -> [Tag; SLOTS] {
+    core::array::from_fn(|slot| SlotIndex(slot).tag())
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub(crate) enum Resume {
 /// A CPU, and what is kept of the thread on it beside its coroutine.
 pub(crate) struct Processor {
     pub(crate) masked: bool,
+    /// The hardware lets it make no step and take no interrupt.
+    pub(crate) paused: bool,
     pub(crate) pending: bool,
     /// The pending interrupt was postponed, and waits for the CPU to wait.
     postponed: bool,
@@ -52,7 +54,7 @@ pub(crate) struct Processor {
     /// It took an interrupt since it last looked whether it must wait.
     pub(crate) disturbed: bool,
     pub(crate) history: History,
-    step: Step,
+    pub(crate) step: Step,
     pub(crate) yielder: *const Yielder<Resume, Step>,
     watched: VecDeque<(Word, u64)>,
     last_line: Option<&'static std::panic::Location<'static>>,
@@ -172,6 +174,7 @@ fn end(coroutines: Coroutines) {
 fn proceed(strategy: &mut dyn Strategy, coroutines: &mut Coroutines, hardware: &SharedHardware) -> bool {
     let mut offers = Vec::with_capacity(8);
     let next = with(|execution| execution.offer(&mut offers)).expect("a run is going on");
+    offer_due(hardware, &next, &mut offers);
     let all_idle = offers.is_empty();
     offer_hardware(hardware, &next, &mut offers, all_idle);
     if all_idle {
@@ -205,9 +208,24 @@ fn proceed(strategy: &mut dyn Strategy, coroutines: &mut Coroutines, hardware: &
     .unwrap_or(false)
 }
 
+/// Offers what the hardware will do sooner or later: for nothing if there is nothing else to do.
+fn offer_due(hardware: &SharedHardware, next: &Step, offers: &mut Vec<Priced>) {
+    let price = u8::from(!offers.is_empty());
+    if price == 0 || matters(next) {
+        let mut due = Vec::new();
+        hardware.due(&mut due);
+        offers.extend(due.into_iter().map(|event| Priced { choice: Choice::Hardware(event), price }));
+    }
+}
+
+/// Whether what the hardware does could matter for a CPU that makes this step next.
+fn matters(next: &Step) -> bool {
+    next.changes_memory() || matches!(next, Step::Wait | Step::Idle)
+}
+
 fn offer_hardware(hardware: &SharedHardware, next: &Step, offers: &mut Vec<Priced>, all_idle: bool) {
     let mut events = Vec::new();
-    if all_idle || next.changes_memory() || matches!(next, Step::Wait | Step::Idle) {
+    if all_idle || matters(next) {
         hardware.events(next, &mut events);
     }
     offers.extend(events.into_iter().map(|event| Priced { choice: Choice::Hardware(event), price: 1 }));
@@ -324,6 +342,7 @@ impl Execution {
     fn new(cpus: usize, narrate: bool) -> Self {
         let processor = |_| Processor {
             masked: false,
+            paused: false,
             pending: false,
             postponed: false,
             unmaskable: 0,
@@ -424,7 +443,7 @@ impl Execution {
     fn can_take_unmaskable(&self, cpu: usize) -> bool {
         let processor = &self.processors[cpu];
         let is_running = !matches!(processor.step, Step::Begin | Step::Idle | Step::Failed);
-        processor.unmaskable > 0 && !processor.beyond_masks && is_running
+        processor.unmaskable > 0 && !processor.paused && !processor.beyond_masks && is_running
     }
 
     fn can_exchange(&self, one: usize, other: usize) -> bool {
@@ -465,6 +484,9 @@ impl Execution {
 
     fn can_run(&self, cpu: usize) -> bool {
         let processor = &self.processors[cpu];
+        if processor.paused {
+            return false;
+        }
         match processor.step {
             Step::Wait => processor.watched.iter().any(|(word, seen)| word.get() != *seen),
             Step::Idle | Step::Failed => false,
@@ -474,7 +496,7 @@ impl Execution {
 
     fn can_take(&self, cpu: usize) -> bool {
         let processor = &self.processors[cpu];
-        processor.pending && !processor.masked && !matches!(processor.step, Step::Begin)
+        processor.pending && !processor.masked && !processor.paused && !matches!(processor.step, Step::Begin)
     }
 
     fn can_proceed(&self, cpu: usize) -> bool {
@@ -506,6 +528,7 @@ impl Execution {
                 | u64::from(processor.pending) << 1
                 | u64::from(processor.postponed) << 2
                 | u64::from(processor.preemptible) << 3
+                | u64::from(processor.paused) << 4
                 | u64::from(processor.unmaskable) << 8;
             digest = digest.with(processor.history.number()).with(flags);
         }

@@ -32,7 +32,13 @@ pub trait Hardware {
     /// Lists what the hardware may do by itself now, where that could matter for `next`, the step that the running CPU makes next.
     fn events(&self, next: &Step, events: &mut Vec<u64>);
 
-    /// Does one of them.
+    /// Lists what the hardware is going to do, sooner or later. When no CPU can go on, it does one of these next; earlier it is a
+    /// deviation like those of `events`.
+    fn due(&self, events: &mut Vec<u64>) {
+        let _ = events;
+    }
+
+    /// Does one of either list.
     fn perform(&self, event: u64);
 
     /// What an interrupt does on the CPU that takes it. Interrupts are masked meanwhile.

@@ -44,8 +44,9 @@ pub use lock::{ExclusiveLock, SharedLock};
 pub use outcome::{Finding, Outcome};
 pub use priorities::Priorities;
 pub use processor::{
-    as_cpu, attach, current_cpu, declare, fail, is_exploring, is_masked, load_now, mask, narrate, narrate_of,
-    observe, preemptible, region, send_interrupt, serialise, step, store_now, unmaskable, wait,
+    as_cpu, attach, current_cpu, declare, fail, is_exploring, is_masked, is_over, load_now, mask, narrate,
+    narrate_of, observe, pause, preemptible, region, send_interrupt, serialise, serialise_cpu, step,
+    store_now, unmaskable, wait,
 };
 pub use random::Random;
 pub use schedule::{Replay, Schedule};

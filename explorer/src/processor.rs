@@ -170,6 +170,27 @@ pub fn observe(knowledge: u64) {
     });
 }
 
+/// Lets a CPU make no step and take no interrupt, or lets it go on.
+pub fn pause(cpu: usize, paused: bool) {
+    with(|execution| execution.processors[cpu].paused = paused);
+}
+
+/// Whether a CPU's program is over, and no interrupt is before it.
+pub fn is_over(cpu: usize) -> bool {
+    let over = |execution: &mut Execution| {
+        let processor = &execution.processors[cpu];
+        matches!(processor.step, Step::Idle) && !processor.pending
+    };
+    with(over).unwrap_or(false)
+}
+
+/// Makes all that a CPU stored visible, at a moment of the hardware's choice.
+pub fn serialise_cpu(cpu: usize) {
+    let before = with(|execution| std::mem::replace(&mut execution.current, cpu));
+    serialise();
+    with(|execution| execution.current = before.unwrap_or(0));
+}
+
 /// Says that something is wrong. The run ends before the next step.
 pub fn fail(sentence: String) {
     with(|execution| execution.fail(sentence));

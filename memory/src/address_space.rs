@@ -219,5 +219,6 @@ impl<E: Environment> AddressSpace<E> {
 impl<E: Environment> Drop for AddressSpace<E> {
     fn drop(&mut self) {
         self.teardown_user();
+        self.environment.coherence().end_space(self.space());
     }
 }

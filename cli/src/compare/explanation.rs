@@ -244,6 +244,12 @@ fn in_words(reason: Reason, times: u64) -> Option<String> {
         Reason::InterruptPending => {
             format!("an interrupt already on its way served {}", count(times, "further request"))
         }
+        Reason::ReachedRemotely => {
+            format!("the machine reached a CPU without an interrupt {}", often(times))
+        }
+        Reason::FlushedBeforeRunning => {
+            format!("a virtual CPU that did not run was left to its hypervisor {}", often(times))
+        }
         Reason::InKernel => format!("a CPU in a system call was spared a memory barrier {}", often(times)),
         Reason::SharedRound => {
             format!("another thread's barrier served {}", count(times, "further call"))

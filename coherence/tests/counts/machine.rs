@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use coherence::{
-    Cause, Coherence, CpuId, CpuSet, Crossings, Flush, Mode, Platform, Row, Space, Switches, Tag,
+    Cause, Coherence, CpuId, CpuSet, Crossings, Flush, Mode, Platform, RemoteFlush, Row, Space, Switches, Tag,
 };
 
 pub(crate) const PAGE: u64 = 4096;
@@ -19,12 +19,15 @@ pub(crate) enum Did {
     All,
     Load { root: u64, keep: bool },
     LoadKernel,
+    Remote(CpuSet),
 }
 
 #[derive(Default)]
 pub(crate) struct Hardware {
     machine: OnceLock<Weak<Machine>>,
     tags: usize,
+    /// Reaches other CPUs without interrupts.
+    remote: bool,
     current: AtomicUsize,
     interrupts_off: AtomicBool,
     log: Mutex<Vec<(usize, Did)>>,
@@ -49,6 +52,11 @@ impl Machine {
     pub(crate) fn counting_crossings() -> Arc<Self> {
         let crossings = (0..8).map(|_| Crossings::new()).collect();
         Self::with_hardware(Hardware { tags: 1, crossings, ..Hardware::default() }, Switches::ALL)
+    }
+
+    /// A machine that drops translations on other CPUs by itself.
+    pub(crate) fn reaching_remotely(tags: usize) -> Arc<Self> {
+        Self::with_hardware(Hardware { tags, remote: true, ..Hardware::default() }, Switches::ALL)
     }
 
     fn with_hardware(hardware: Hardware, switches: Switches) -> Arc<Self> {
@@ -210,6 +218,18 @@ unsafe impl Platform for Hardware {
 
     fn tags(&self) -> usize {
         self.tags
+    }
+
+    fn shared_tags(&self) -> usize {
+        if self.remote { 100 } else { 0 }
+    }
+
+    fn flush_remotely(&self, order: &RemoteFlush) -> bool {
+        if self.remote {
+            assert!(!order.targets().contains(self.current_cpu()), "a CPU does its own part itself");
+            self.note(Did::Remote(order.targets()));
+        }
+        self.remote
     }
 
     fn invalidate_page(&self, address: u64) {

@@ -3,6 +3,7 @@
 
 mod barriers;
 mod machine;
+mod remote;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -7,20 +7,28 @@
 //!   its idle loop, with nothing to do but take interrupts; the waiting initiator's thread then plays that part.
 //! * User code also has two variables, `x` and `y`, accessed `Relaxed`: of barriers it knows none but those it asks for. A scenario
 //!   decides whether crossings between user mode and kernel are counted.
+//! * A machine with `remote` drops translations on other CPUs by itself: what is ordered arrives at a CPU before its next use of its
+//!   caches, also with interrupts off. All its tags are shared ones.
 //! * What no CPU may do is asserted where it would do it: use a frame, or walk a table, that has been freed.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use coherence::{Coherence, CpuId, CpuSet, Crossings, Fault, Mode, Platform, Space, Switches, Tag};
+use coherence::{
+    Coherence, CpuId, CpuSet, Crossings, Fault, Flush, Mode, Platform, RemoteFlush, Space, Switches, Tag,
+};
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
+use crate::devices::Device;
+
 pub(crate) const PAGE: u64 = 4096;
+const EVERYTHING: u64 = !0;
 
 /// The promises, as findings name them. By these words a test also knows that the oracle spoke, and not some other panic.
 pub(crate) const UNSAFE_FRAME: &str = "D1, frame safety";
 pub(crate) const EARLY_RETURN: &str = "D3, linearizable returns";
+pub(crate) const LOST_STORE: &str = "D2, write integrity";
 pub(crate) const UNORDERED: &str = "B, order of accesses";
 
 /// The page table of one space: an upper entry that points to one table of two entries. Frame 0 means "not present".
@@ -47,6 +55,8 @@ struct Caches {
 
 struct SimulatedCpu {
     pending: AtomicBool,
+    /// Pages that others ordered to be dropped here: a bit for each, or `EVERYTHING`.
+    ordered: AtomicU64,
     idle: AtomicBool,
     crossings: Crossings,
     caches: Mutex<Caches>,
@@ -57,6 +67,9 @@ pub(crate) struct Hardware {
     cpus: Vec<SimulatedCpu>,
     tags: usize,
     speculates: bool,
+    remote: bool,
+    has_device: bool,
+    pub(crate) device: Device,
     counts_crossings: bool,
     /// By root: two spaces, the first of which maps its pages to frames 1 and 2.
     pub(crate) tables: [Tables; 2],
@@ -87,6 +100,8 @@ pub(crate) struct Setting {
     pub(crate) cpus: usize,
     pub(crate) tags: usize,
     pub(crate) speculates: bool,
+    pub(crate) remote: bool,
+    pub(crate) device: bool,
     pub(crate) counts_crossings: bool,
     pub(crate) fault: Option<Fault>,
 }
@@ -95,6 +110,7 @@ impl World {
     pub(crate) fn new(setting: Setting) -> Arc<Self> {
         let cpu = || SimulatedCpu {
             pending: AtomicBool::new(false),
+            ordered: AtomicU64::new(0),
             idle: AtomicBool::new(false),
             crossings: Crossings::new(),
             caches: Mutex::default(),
@@ -109,6 +125,9 @@ impl World {
             cpus: (0..setting.cpus).map(|_| cpu()).collect(),
             tags: setting.tags,
             speculates: setting.speculates,
+            remote: setting.remote,
+            has_device: setting.device,
+            device: Device::new(),
             counts_crossings: setting.counts_crossings,
             tables: [tables([1, 2]), tables([0, 0])],
             freed_frames: [(); 3].map(|()| AtomicBool::new(false)),
@@ -208,6 +227,10 @@ impl World {
         self.take_interrupt(current().1, Mode::User)
     }
 
+    pub(crate) fn is_freed(&self, frame: usize) -> bool {
+        self.hardware().freed_frames[frame].load(Relaxed)
+    }
+
     /// The frame gets a new owner.
     pub(crate) fn free_frame(&self, frame: usize) {
         self.hardware().freed_frames[frame].store(true, Relaxed);
@@ -230,8 +253,23 @@ impl Hardware {
         self.cpus[current().1].caches.lock().unwrap()
     }
 
+    /// What others have ordered to be dropped is dropped on a CPU.
+    fn take_orders(&self, cpu: usize) {
+        if !self.remote {
+            return;
+        }
+        let pages = self.cpus[cpu].ordered.swap(0, AcqRel);
+        if pages != 0 {
+            let is_meant = |page: usize| pages == EVERYTHING || pages & (1 << page) != 0;
+            let mut caches = self.cpus[cpu].caches.lock().unwrap();
+            caches.translations.retain(|(_, page), _| !is_meant(*page));
+            caches.upper_levels.clear();
+        }
+    }
+
     /// What a CPU finds for a page: in its caches, or else in the tables, and then it is in the caches.
     fn walk(&self, cpu: usize, page: usize) -> Option<u64> {
+        self.take_orders(cpu);
         let (_, tag) = self.cpus[cpu].caches.lock().unwrap().root?;
         if let Some(frame) = self.cpus[cpu].caches.lock().unwrap().translations.get(&(tag, page)) {
             return Some(*frame);
@@ -258,6 +296,7 @@ impl Hardware {
     /// A walk of which only the upper level is cached afterwards: the adversary's choice, as it leads to more walks.
     fn speculate(&self) {
         if self.speculates {
+            self.take_orders(current().1);
             self.walk_tables(current().1, 0);
         }
     }
@@ -295,6 +334,37 @@ unsafe impl Platform for Hardware {
 
     fn tags(&self) -> usize {
         self.tags
+    }
+
+    fn has_devices(&self) -> bool {
+        self.has_device
+    }
+
+    fn invalidate_devices(&self, _: &Space, flush: &Flush) {
+        self.device.drop_pages(flush, || self.relax());
+    }
+
+    fn shared_tags(&self) -> usize {
+        if self.remote { self.tags } else { 0 }
+    }
+
+    fn flush_remotely(&self, order: &RemoteFlush) -> bool {
+        if self.remote {
+            let list = |(start, count, stride): (u64, u64, u64)| {
+                (0..count).map(|page| 1 << ((start + page * stride) / PAGE)).sum()
+            };
+            let pages = order.flush().span().map_or(EVERYTHING, list);
+            for target in &order.targets() {
+                self.cpus[target.index()].ordered.fetch_or(pages, AcqRel);
+            }
+        }
+        self.remote
+    }
+
+    fn wait_for_remote_flushes(&self) {
+        while self.cpus.iter().any(|cpu| cpu.ordered.load(Acquire) != 0) {
+            self.relax();
+        }
     }
 
     fn invalidate_page(&self, address: u64) {
@@ -340,6 +410,7 @@ unsafe impl Platform for Hardware {
         let idle_loop = self.idle_loop.lock().unwrap();
         for cpu in (0..self.cpus.len()).filter(|cpu| *cpu != me) {
             if self.cpus[cpu].idle.load(Acquire) {
+                self.take_orders(cpu);
                 world.on(cpu, |world| world.take_interrupt(cpu, Mode::Idle));
             }
         }

@@ -9,7 +9,9 @@
 #![cfg(loom)]
 
 mod barriers;
+mod devices;
 mod machine;
+mod remote;
 mod scenarios;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,13 +19,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use coherence::Fault;
-use machine::{EARLY_RETURN, Setting, UNORDERED, UNSAFE_FRAME, World};
+use machine::{EARLY_RETURN, LOST_STORE, Setting, UNORDERED, UNSAFE_FRAME, World};
 
 /// A scenario: its machine, its script, and the faults that it must catch.
 struct Scenario {
     cpus: usize,
     tags: usize,
     speculates: bool,
+    remote: bool,
+    device: bool,
     counts_crossings: bool,
     /// How many preemptions are explored; `None` for all.
     preemptions: Option<usize>,
@@ -38,6 +42,8 @@ impl Scenario {
             cpus: self.cpus,
             tags: self.tags,
             speculates: self.speculates,
+            remote: self.remote,
+            device: self.device,
             counts_crossings: self.counts_crossings,
             fault,
         };
@@ -73,7 +79,7 @@ impl Scenario {
             match self.explore(Some(*fault)) {
                 Ok(_) => panic!("{fault:?} goes unnoticed"),
                 Err(message) => {
-                    let promises = [UNSAFE_FRAME, EARLY_RETURN, UNORDERED];
+                    let promises = [UNSAFE_FRAME, LOST_STORE, EARLY_RETURN, UNORDERED];
                     let by_oracle = promises.iter().any(|promise| message.starts_with(promise));
                     assert!(by_oracle, "{fault:?} fails otherwise: {message}");
                 }

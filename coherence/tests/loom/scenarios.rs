@@ -9,12 +9,16 @@ use loom::sync::atomic::Ordering::Relaxed;
 
 use crate::Scenario;
 use crate::barriers::*;
+use crate::devices::*;
 use crate::machine::{EARLY_RETURN, PAGE, World};
+use crate::remote::*;
 
 pub(crate) const TWO_CPUS: Scenario = Scenario {
     cpus: 2,
     tags: 1,
     speculates: false,
+    remote: false,
+    device: false,
     counts_crossings: false,
     preemptions: None,
     script: |_| {},
@@ -22,14 +26,14 @@ pub(crate) const TWO_CPUS: Scenario = Scenario {
 };
 
 /// Takes a page away, flushes, and gives its frame to a new owner.
-fn unmap(world: &World, page: usize) {
+pub(crate) fn unmap(world: &World, page: usize) {
     world.tables().entries[page].store(0, Relaxed);
     world.coherence.flush(&world.spaces[0], Flush::page(page as u64 * PAGE, PAGE), Cause::Munmap);
     world.free_frame(page + 1);
 }
 
 /// Unhooks the table, flushes, and gives its page to a new owner.
-fn unhook(world: &World) {
+pub(crate) fn unhook(world: &World) {
     world.tables().upper.store(false, Relaxed);
     let flush = Flush::range(0, 2 * PAGE, PAGE).freeing_tables();
     world.coherence.flush(&world.spaces[0], flush, Cause::Munmap);
@@ -37,7 +41,7 @@ fn unhook(world: &World) {
 }
 
 /// CPU 1 has space 0 activated and page 0 cached, and with it the way to the table.
-fn caches_page_0(world: &Arc<World>) {
+pub(crate) fn caches_page_0(world: &Arc<World>) {
     world.on(1, |world| {
         world.activate(0);
         world.touch(0);
@@ -298,6 +302,11 @@ tests! {
     two_initiators: TWO_INITIATORS,
     two_initiators_and_one_coming_back: TWO_INITIATORS_AND_ONE_COMING_BACK,
     nested_gathers: NESTED_GATHERS,
+    remote_flush_beside_user_code: REMOTE_BESIDE_USER_CODE,
+    remote_flush_beside_switching_in: REMOTE_BESIDE_SWITCHING_IN,
+    remote_flush_beside_going_lazy: REMOTE_BESIDE_GOING_LAZY,
+    device_being_attached: ATTACHING,
+    device_being_detached: DETACHING,
     barrier_beside_user_code: BESIDE_USER_CODE,
     barrier_beside_a_crossing: BESIDE_A_CROSSING,
     barrier_beside_a_system_call: BESIDE_A_SYSTEM_CALL,

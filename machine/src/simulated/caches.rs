@@ -38,6 +38,11 @@ impl Translation {
         self.entry & FRAME
     }
 
+    /// Whether there is a use to which it may not be put any more, perhaps.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.dead.is_some() || self.dead_for_stores.is_some() || self.copied.is_some() || self.outdated
+    }
+
     fn state(&self) -> Digest {
         let flags = u64::from(self.dead.is_some())
             | u64::from(self.dead_for_stores.is_some()) << 1
@@ -84,15 +89,27 @@ impl Caches {
 
     /// Drops a page's translation, and all upper levels under the tag.
     pub(super) fn drop_page(&mut self, address: u64) {
-        let tag = self.tag;
-        self.translations.remove(&(tag, address & !(PAGE_SIZE - 1)));
-        self.uppers.retain(|key, _| key.0 != tag);
+        self.drop_page_under(Some(self.tag), address);
     }
 
     /// Drops everything under a tag.
     pub(super) fn drop_tag(&mut self, tag: u16) {
-        self.translations.retain(|key, _| key.0 != tag);
-        self.uppers.retain(|key, _| key.0 != tag);
+        self.drop_all_under(Some(tag));
+    }
+
+    /// `drop_page`, under any tag or under all.
+    pub(super) fn drop_page_under(&mut self, tag: Option<u16>, address: u64) {
+        let page = address & !(PAGE_SIZE - 1);
+        let is_meant = |other: u16| tag.is_none_or(|tag| tag == other);
+        self.translations.retain(|key, _| !(is_meant(key.0) && key.1 == page));
+        self.uppers.retain(|key, _| !is_meant(key.0));
+    }
+
+    /// `drop_tag`, for any tag or for all.
+    pub(super) fn drop_all_under(&mut self, tag: Option<u16>) {
+        let is_meant = |other: u16| tag.is_none_or(|tag| tag == other);
+        self.translations.retain(|key, _| !is_meant(key.0));
+        self.uppers.retain(|key, _| !is_meant(key.0));
     }
 
     pub(super) fn state(&self) -> Digest {

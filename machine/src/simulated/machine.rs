@@ -9,19 +9,18 @@ use lock_api::RawMutex;
 use memory::{AddressSpace, Environment, FrameNumber, Frames, PAGE_SIZE};
 
 use super::caches::Caches;
+use super::hypervisor::{Hypervisor, VirtualCpu};
 use super::locks::{AreaLock, TableLock};
 use super::operation::OperationId;
 use super::oracle::Oracle;
 use super::order::Order;
-use super::past_bug::KernelMistake;
+use super::past_bug::{HardwareMistake, KernelMistake};
 use super::platform::SimulatedPlatform;
+use super::remote::{OnItsWay, Remote};
 
 /// Frames of RAM: enough for what the scenarios map, and little, as it is cleared for each run.
 const FRAMES: usize = 128;
 const RAM: usize = FRAMES * PAGE_SIZE as usize;
-
-/// Marks the number of an event as one of the fetching of instructions; without it, it is a walker's.
-const FETCH: u64 = 1 << 63;
 
 /// An address space on this machine.
 pub(super) type SimulatedSpace = AddressSpace<SimulatedEnvironment>;
@@ -44,6 +43,11 @@ pub(super) struct Build {
     pub(super) sampled: Option<(usize, u64)>,
     pub(super) fault: Option<coherence::Fault>,
     pub(super) kernel_mistake: Option<KernelMistake>,
+    pub(super) remote: Remote,
+    pub(super) hypervisor: Hypervisor,
+    /// The pages at which a device works, if there is one.
+    pub(super) device: &'static [u64],
+    pub(super) mistake: Option<HardwareMistake>,
 }
 
 /// The machine.
@@ -53,6 +57,8 @@ pub struct Machine {
     pub(super) build: Build,
     /// Over the tables of the small kernel.
     pub(super) small_lock: TableLock,
+    /// How many arrivals each CPU's own orders still wait for.
+    pub(super) remote_left: Vec<AtomicU64>,
     hidden: Mutex<Hidden>,
     ram: &'static [AtomicU64],
 }
@@ -65,6 +71,11 @@ pub(super) struct Hidden {
     pub(super) spaces: Vec<Arc<SimulatedSpace>>,
     pub(super) loaded: Vec<Option<Arc<SimulatedSpace>>>,
     pub(super) modes: Vec<Mode>,
+    /// Invalidations that have not arrived everywhere.
+    pub(super) on_their_way: Vec<OnItsWay>,
+    pub(super) virtual_cpus: Vec<VirtualCpu>,
+    /// The hypervisor refuses the next call.
+    pub(super) refuses: bool,
     /// Free frames when the machine was new.
     pub(super) free: usize,
     /// Frames that a scenario keeps from everybody.
@@ -125,12 +136,17 @@ impl SimulatedEnvironment {
         clear(ram);
         explorer::region(ram.as_ptr() as usize, RAM);
         let hidden = Hidden {
-            caches: (0..build.cpus).map(|_| Caches::default()).collect(),
+            caches: (0..build.cpus + usize::from(!build.device.is_empty()))
+                .map(|_| Caches::default())
+                .collect(),
             oracle: Oracle::new(build.cpus),
             order: Order::new(build.cpus),
             spaces: Vec::new(),
             loaded: vec![None; build.cpus],
             modes: vec![Mode::Idle; build.cpus],
+            on_their_way: Vec::new(),
+            virtual_cpus: vec![VirtualCpu::default(); build.cpus],
+            refuses: false,
             free: 0,
             kept: Vec::new(),
             found: None,
@@ -141,6 +157,7 @@ impl SimulatedEnvironment {
             frames: Frames::empty(),
             build,
             small_lock: TableLock::INIT,
+            remote_left: (0..build.cpus).map(|_| AtomicU64::new(0)).collect(),
             hidden: Mutex::new(hidden),
             ram,
         });
@@ -217,31 +234,15 @@ impl Environment for SimulatedEnvironment {
 
 impl Hardware for SimulatedEnvironment {
     fn events(&self, _next: &Step, events: &mut Vec<u64>) {
-        let hidden = self.0.hidden();
-        for cpu in 0..hidden.caches.len() {
-            let code = self.0.build.code.iter().enumerate();
-            let fetches = code.filter(|(_, address)| self.0.could_fetch(&hidden, cpu, **address));
-            events.extend(fetches.map(|(index, _)| FETCH | (cpu as u64) << 32 | index as u64));
-        }
-        if !self.0.build.walkers {
-            return;
-        }
-        for (cpu, caches) in hidden.caches.iter().enumerate() {
-            let walks =
-                self.0.build.pages.iter().enumerate().filter(|(_, page)| self.0.could_walk(caches, **page));
-            events.extend(walks.map(|(index, _)| (cpu as u64) << 32 | index as u64));
-        }
+        self.0.list_events(events);
+    }
+
+    fn due(&self, events: &mut Vec<u64>) {
+        self.0.list_due(events);
     }
 
     fn perform(&self, event: u64) {
-        let (cpu, index) = ((event & !FETCH) >> 32, event & 0xffff_ffff);
-        if event & FETCH != 0 {
-            let address = self.0.build.code[index as usize];
-            self.0.fetch(cpu as usize, address);
-            explorer::narrate_of(cpu as usize, || format!("fetches {address:#x} ahead"));
-            return;
-        }
-        self.0.walk_ahead(cpu as usize, self.0.build.pages[index as usize]);
+        self.0.perform_event(event);
     }
 
     fn interrupt(&self) {
@@ -261,7 +262,11 @@ impl Hardware for SimulatedEnvironment {
         let hidden = self.0.hidden();
         let caches =
             hidden.caches.iter().fold(Digest::EMPTY, |digest, cache| digest.with(cache.state().number()));
-        caches.with(hidden.oracle.state().number()).with(hidden.order.state().number())
+        let digest = caches.with(hidden.oracle.state().number()).with(hidden.order.state().number());
+        let digest = digest.with(u64::from(hidden.refuses));
+        let cpus = hidden.virtual_cpus.iter();
+        let digest = cpus.fold(digest, |digest, cpu| digest.with(cpu.state().number()));
+        hidden.on_their_way.iter().fold(digest, |digest, way| digest.with(way.state().number()))
     }
 
     fn stored(&self, store: &Store) {

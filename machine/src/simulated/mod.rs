@@ -5,6 +5,9 @@
 //! * **Walkers** (`walker.rs`) fill them with whatever the tables allow at any moment, also on CPUs that only borrow a space, set
 //!   the accessed bit before they cache, and the dirty bit in a locked step that looks at the entry again.
 //! * **Stores wait** in buffers and **interrupts come late**; the crate `explorer` sees to both.
+//! * **Invalidations travel** (`remote.rs`) to other CPUs without interrupts, on machines that broadcast and under hypervisors.
+//! * **A hypervisor** (`hypervisor.rs`) may deschedule a CPU, and drop what it has cached before it runs again.
+//! * **A device** (`device.rs`) may walk the tables too, with caches of its own.
 //! * **The oracle** (`oracle.rs`) marks each cached entry when a promise makes it worthless, and speaks when it is used. What memory
 //!   barriers promise is judged in `order.rs`, by the stores that wait and the instructions that are fetched.
 //! * **Interrupts that cannot be masked** read the program's memory (`unmaskable.rs`), and **threads move** from CPU to CPU.
@@ -15,6 +18,9 @@
 
 mod caches;
 mod check;
+mod device;
+mod events;
+mod hypervisor;
 mod locks;
 mod machine;
 mod operation;
@@ -24,6 +30,7 @@ mod past_bug;
 mod past_bugs;
 mod platform;
 mod program;
+mod remote;
 mod scenario;
 mod scenarios;
 mod small_kernel;
@@ -33,5 +40,5 @@ mod walker;
 
 pub use check::{Check, main};
 pub use machine::{Machine, SimulatedEnvironment};
-pub use past_bug::{KernelMistake, Mistake, PastBug};
+pub use past_bug::{HardwareMistake, KernelMistake, Mistake, PastBug};
 pub use scenario::Scenario;

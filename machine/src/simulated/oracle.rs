@@ -63,6 +63,11 @@ impl Oracle {
         Oracle { counts: vec![0; cpus], waiting, ..Oracle::default() }
     }
 
+    /// What a reader knows the owner of those caches as.
+    pub(super) fn name(&self, cpu: usize) -> String {
+        if cpu < self.counts.len() { format!("CPU {cpu}") } else { "the device".to_owned() }
+    }
+
     pub(super) fn is_owned(&self, frame: u64) -> bool {
         self.owned.contains(&frame)
     }
@@ -235,7 +240,8 @@ impl Oracle {
         let (promise, reason) = why.split_once(": ").unwrap_or(("", &why));
         let what = if write { "stores" } else { "loads" };
         Some(format!(
-            "{promise}: CPU {cpu} {what} at {page:#x} through its cached entry {:#x} (frame {:x}), but {reason}",
+            "{promise}: {} {what} at {page:#x} through its cached entry {:#x} (frame {:x}), but {reason}",
+            self.name(cpu),
             translation.entry & (FRAME | WRITABLE | DIRTY | PRESENT),
             translation.frame() >> 12
         ))

@@ -11,6 +11,21 @@ pub enum Mistake {
     Memory(memory::Mistake),
     /// In what a kernel around them owes them, which the machine plays.
     Kernel(KernelMistake),
+    /// Below both: the machine, or whoever implements `Platform` for it, breaks a promise.
+    Hardware(HardwareMistake),
+}
+
+/// What a machine can do wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HardwareMistake {
+    /// A remote invalidation counts as done although stores made through what it dropped still wait in a buffer.
+    CompletesBeforeStores,
+    /// The hypervisor drops nothing on a CPU that has another space loaded at that moment.
+    AsksWhatIsLoaded,
+    /// The hypervisor looks whether a CPU is to be flushed, and clears the word afterwards.
+    LooksBeforeItClears,
+    /// The hypervisor marks a CPU as descheduled before it has stopped.
+    MarksBeforeItStops,
 }
 
 /// A way in which a kernel fails `coherence`.
@@ -25,7 +40,7 @@ impl Mistake {
     pub(super) fn fault(self) -> Option<coherence::Fault> {
         match self {
             Mistake::Coherence(fault) => Some(fault),
-            Mistake::Memory(_) | Mistake::Kernel(_) => None,
+            Mistake::Memory(_) | Mistake::Kernel(_) | Mistake::Hardware(_) => None,
         }
     }
 
@@ -33,7 +48,15 @@ impl Mistake {
     pub(super) fn of_kernel(self) -> Option<KernelMistake> {
         match self {
             Mistake::Kernel(mistake) => Some(mistake),
-            Mistake::Memory(_) | Mistake::Coherence(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The one of the machine itself.
+    pub(super) fn of_the_hardware(self) -> Option<HardwareMistake> {
+        match self {
+            Mistake::Hardware(mistake) => Some(mistake),
+            _ => None,
         }
     }
 }

@@ -2,15 +2,19 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use coherence::{Asked, CpuId, CpuSet, Crossings, Platform, Tag};
+use coherence::{Asked, CpuId, CpuSet, Crossings, Flush, Platform, RemoteFlush, Space, Tag};
 use explorer::Step;
 
 use super::machine::{Build, HiddenGuard, Machine};
+use super::remote::Remote;
 
 /// Steps of this machine's own, as numbers for the explorer.
 pub(super) fn machine_step() -> Step {
     Step::Machine { number: 0, stores: false }
 }
+
+/// How many tags all CPUs share, where there is a broadcast: enough for every space of a scenario.
+const SHARED_TAGS: usize = 4;
 
 /// The machine under `coherence`.
 pub struct SimulatedPlatform {
@@ -18,6 +22,8 @@ pub struct SimulatedPlatform {
     /// One for each CPU, if they are counted.
     crossings: Vec<Crossings>,
     is_sampled: bool,
+    remote: Remote,
+    has_device: bool,
     machine: Mutex<Weak<Machine>>,
 }
 
@@ -25,8 +31,9 @@ impl SimulatedPlatform {
     pub(super) fn new(build: &Build) -> Self {
         let counted = if build.crossings { build.cpus } else { 0 };
         let crossings = (0..counted).map(|_| Crossings::new()).collect();
-        let (tags, is_sampled) = (build.tags, build.sampled.is_some());
-        SimulatedPlatform { tags, crossings, is_sampled, machine: Mutex::new(Weak::new()) }
+        let (tags, remote, has_device) = (build.tags, build.remote, !build.device.is_empty());
+        let (is_sampled, machine) = (build.sampled.is_some(), Mutex::new(Weak::new()));
+        SimulatedPlatform { tags, remote, has_device, crossings, is_sampled, machine }
     }
 
     /// Says whose platform it is.
@@ -80,6 +87,32 @@ unsafe impl Platform for SimulatedPlatform {
 
     fn tags(&self) -> usize {
         self.tags
+    }
+
+    fn shared_tags(&self) -> usize {
+        if self.remote == Remote::Broadcast { SHARED_TAGS } else { 0 }
+    }
+
+    fn flush_remotely(&self, order: &RemoteFlush) -> bool {
+        self.machine().order_remote(order)
+    }
+
+    fn wait_for_remote_flushes(&self) {
+        if self.remote == Remote::Broadcast {
+            self.machine().wait_for_remote();
+        }
+    }
+
+    fn flush_before_running(&self, targets: &CpuSet) -> CpuSet {
+        self.machine().leave_word(targets)
+    }
+
+    fn has_devices(&self) -> bool {
+        self.has_device
+    }
+
+    fn invalidate_devices(&self, space: &Space, flush: &Flush) {
+        self.machine().order_device(space.root(), flush);
     }
 
     fn invalidate_page(&self, address: u64) {

@@ -3,8 +3,10 @@
 use coherence::Switches;
 use explorer::Program;
 
+use super::hypervisor::Hypervisor;
 use super::machine::{Build, SimulatedEnvironment};
 use super::past_bug::Mistake;
+use super::remote::Remote;
 
 /// What one CPU does.
 pub(super) type Script = fn(&SimulatedEnvironment);
@@ -22,6 +24,12 @@ pub struct Scenario {
     pub(super) cpus: &'static [Script],
     /// How many tags the machine has.
     pub tags: usize,
+    /// How CPUs reach each other without interrupts.
+    pub(super) remote: Remote,
+    /// What the CPUs run under.
+    pub(super) hypervisor: Hypervisor,
+    /// The pages at which a device works that walks the tables too; none, if there is no device.
+    pub(super) device: &'static [u64],
     /// The mechanisms of `coherence`.
     pub switches: Switches,
     /// Pages that walkers may run ahead to.
@@ -46,6 +54,9 @@ impl Scenario {
         setup: |_| {},
         cpus: &[],
         tags: 1,
+        remote: Remote::Never,
+        hypervisor: Hypervisor::Absent,
+        device: &[],
         switches: Switches::ALL,
         walked: &[],
         crossings: false,
@@ -68,6 +79,10 @@ impl Scenario {
             sampled: self.sampled,
             fault: mistake.and_then(Mistake::fault),
             kernel_mistake: mistake.and_then(Mistake::of_kernel),
+            remote: self.remote,
+            hypervisor: self.hypervisor,
+            device: self.device,
+            mistake: mistake.and_then(Mistake::of_the_hardware),
         };
         let machine = SimulatedEnvironment::new(build);
         (self.setup)(&machine);

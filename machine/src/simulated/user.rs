@@ -48,6 +48,11 @@ impl SimulatedEnvironment {
         hidden.spaces.len() - 1
     }
 
+    /// The space of that number ends for `coherence`: no CPU has it loaded, and none ever will.
+    pub(super) fn end_space(&self, number: usize) {
+        self.0.coherence.end_space(self.space(number).space());
+    }
+
     /// The space of that number.
     pub(super) fn space(&self, number: usize) -> Arc<SimulatedSpace> {
         self.0.hidden().spaces[number].clone()
@@ -369,6 +374,7 @@ impl SimulatedEnvironment {
         for cpu in 0..self.0.build.cpus {
             explorer::as_cpu(cpu, || self.leave());
         }
+        explorer::as_cpu(0, || self.detach_last_device());
         let spaces = std::mem::take(&mut self.0.hidden().spaces);
         let kept = spaces
             .iter()

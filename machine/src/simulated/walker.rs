@@ -96,8 +96,9 @@ impl Machine {
         let (moved, root) = (moved(caches, page), caches.root);
         if let Some(why) = freed(caches, level, page) {
             let reason = if level < ROOT_LEVEL { "an upper level that it has cached" } else { "its root" };
+            let who = hidden.oracle.name(cpu);
             hidden.found(format!(
-                "D1, frame safety: the walker of CPU {cpu} goes through {reason}, a page table at {table:#x}, but {why}"
+                "D1, frame safety: the walker of {who} goes through {reason}, a page table at {table:#x}, but {why}"
             ));
         }
         while level > 0 {
@@ -111,8 +112,9 @@ impl Machine {
             let upper = Upper { root, table, freed: None, moved: moved.clone() };
             caches.uppers.insert((caches.tag, level, page / reach(level + 1)), upper);
             if !hidden.oracle.is_owned(table) {
+                let who = hidden.oracle.name(cpu);
                 hidden.found(format!(
-                    "D1, frame safety: the walker of CPU {cpu} comes to a page table at {table:#x} that nobody owns"
+                    "D1, frame safety: the walker of {who} comes to a page table at {table:#x} that nobody owns"
                 ));
             }
         }

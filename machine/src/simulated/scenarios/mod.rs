@@ -2,11 +2,14 @@
 
 pub(super) mod address;
 pub(super) mod barrier;
+pub(super) mod broadcast;
 pub(super) mod copy;
 pub(super) mod cores;
+pub(super) mod devices;
 pub(super) mod gathers;
 pub(super) mod lazy;
 pub(super) mod migration;
+pub(super) mod preemption;
 pub(super) mod protect;
 pub(super) mod registration;
 pub(super) mod remove;
@@ -104,6 +107,23 @@ pub(super) const ALL: &[&Scenario] = &[
     &migration::MOVING_AND_MUNMAP,
     &migration::MOVING_AND_BARRIER,
     &migration::MOVING_AND_CODE,
+    &broadcast::BROADCAST_AND_WRITER,
+    &broadcast::BROADCAST_WHILE_ENTERING,
+    &broadcast::BROADCAST_WHILE_BORROWING,
+    &broadcast::BROADCAST_OF_FREED_TABLES,
+    &broadcast::SHARED_TAG_PASSED_ON,
+    &broadcast::HYPERCALL_WHILE_ENTERING,
+    &broadcast::HYPERCALL_OF_FREED_TABLES,
+    &broadcast::HYPERCALL_OR_INTERRUPT,
+    &preemption::DESCHEDULED_READER,
+    &preemption::DESCHEDULED_WRITER,
+    &preemption::DESCHEDULED_WHILE_ENTERING,
+    &preemption::DESCHEDULED_WHILE_BORROWING,
+    &preemption::DESCHEDULED_BORROWER,
+    &devices::DEVICE_AND_MUNMAP,
+    &devices::DEVICE_AND_MUNMAP_OF_ONE_PAGE,
+    &devices::DEVICE_AND_FORK,
+    &devices::DEVICE_ATTACHED_AND_MUNMAP,
 ];
 
 /// The scenario of that name.

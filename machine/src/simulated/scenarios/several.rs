@@ -6,10 +6,10 @@ use super::super::user::pages;
 use super::{NEXT, PAGE};
 
 /// A page under another leaf table than `PAGE`: two CPUs may drop the two at the same time.
-const FAR: u64 = PAGE + (4 << 20);
+pub(super) const FAR: u64 = PAGE + (4 << 20);
 
 /// One space on all CPUs, two pages that each of them has stored to.
-fn two_pages(machine: &SimulatedEnvironment, cpus: usize, other: u64) {
+pub(super) fn two_pages(machine: &SimulatedEnvironment, cpus: usize, other: u64) {
     let space = machine.new_space();
     for cpu in 0..cpus {
         explorer::as_cpu(cpu, || {
