@@ -42,33 +42,26 @@ impl Part for Scenarios {
     }
 
     fn run(&self, asked: &Asked, document: &mut Document) -> Result<(), Failure> {
-        document.scenarios = explore(self.name(), asked)?.scenarios;
+        let mut results = explore(self.name(), asked)?.scenarios;
+        // By name, as joined shards are, whose own order says nothing.
+        results.iter_mut().for_each(|results| results.sort_by(|one, other| one.name.cmp(&other.name)));
+        document.scenarios = results;
         Ok(())
     }
 
     fn merge(&self, shards: &[Document], whole: &mut Document) -> Result<(), String> {
-        let mut results: Vec<ScenarioResult> = Vec::new();
-        // Where each scenario is in `results`.
-        let mut places = BTreeMap::new();
+        let mut results: BTreeMap<&str, ScenarioResult> = BTreeMap::new();
         for result in shards.iter().flat_map(|shard| shard.scenarios.iter().flatten()) {
-            match places.get(&result.name) {
-                Some(place) => {
-                    let known: &mut ScenarioResult = &mut results[*place];
-                    known.join(result.clone())?;
-                }
-                None => {
-                    places.insert(result.name.clone(), results.len());
-                    results.push(result.clone());
-                }
+            match results.get_mut(result.name.as_str()) {
+                Some(known) => known.join(result.clone())?,
+                None => drop(results.insert(&result.name, result.clone())),
             }
         }
-        match results.iter().find(|result| result.explored != result.pieces) {
-            Some(part) => Err(format!("of scenario {} a piece is missing", part.name)),
-            None => {
-                whole.scenarios = Some(results);
-                Ok(())
-            }
+        if let Some(part) = results.values().find(|result| result.explored != result.pieces) {
+            return Err(format!("of scenario {} a piece is missing", part.name));
         }
+        whole.scenarios = Some(results.into_values().collect());
+        Ok(())
     }
 
     fn verdict(&self, document: &Document) -> Option<Verdict> {
