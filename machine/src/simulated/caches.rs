@@ -12,6 +12,8 @@ pub(super) const WRITABLE: u64 = 1 << 1;
 pub(super) const USER: u64 = 1 << 2;
 pub(super) const ACCESSED: u64 = 1 << 5;
 pub(super) const DIRTY: u64 = 1 << 6;
+/// How many bytes a leaf table maps.
+const TABLE_REACH: u64 = PAGE_SIZE << 9;
 pub(super) const FRAME: u64 = 0x000f_ffff_ffff_f000;
 
 /// A translation as it was when it was walked, and what has become of it since.
@@ -85,6 +87,22 @@ impl Caches {
     /// The translation of a page under the present tag.
     pub(super) fn translation(&mut self, page: u64) -> Option<&mut Translation> {
         self.translations.get_mut(&(self.tag, page))
+    }
+
+    /// Whether there is a translation of a page under the present tag, and whether there is a way to its table.
+    pub(super) fn knows(&self, page: u64) -> (bool, bool) {
+        let translation = self.translations.contains_key(&(self.tag, page));
+        (translation, self.uppers.contains_key(&(self.tag, 0, page / TABLE_REACH)))
+    }
+
+    /// Loses a page's translation, and nothing else.
+    pub(super) fn forget_page(&mut self, page: u64) {
+        self.translations.remove(&(self.tag, page));
+    }
+
+    /// Loses the way to a page's table, and nothing else.
+    pub(super) fn forget_table(&mut self, page: u64) {
+        self.uppers.remove(&(self.tag, 0, page / TABLE_REACH));
     }
 
     /// Drops a page's translation, and all upper levels under the tag.

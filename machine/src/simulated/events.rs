@@ -14,6 +14,10 @@ enum Event {
     Refusal,
     /// A CPU fetches one of the scenario's instructions ahead.
     Fetch { cpu: usize, code: usize },
+    /// A CPU loses the translation of a page.
+    ForgetPage { cpu: usize, page: usize },
+    /// A CPU loses the way to a page's table.
+    ForgetTable { cpu: usize, page: usize },
     /// The hypervisor deschedules a CPU.
     Deschedule { cpu: usize },
     /// A CPU that is marked as descheduled stops.
@@ -35,6 +39,8 @@ impl Event {
             Event::Deschedule { cpu } => (5, cpu, 0),
             Event::Stop { cpu } => (6, cpu, 0),
             Event::Run { cpu } => (7, cpu, 0),
+            Event::ForgetPage { cpu, page } => (8, cpu, page),
+            Event::ForgetTable { cpu, page } => (9, cpu, page),
         };
         kind << 56 | (one as u64) << 32 | two as u64
     }
@@ -50,6 +56,8 @@ impl Event {
             5 => Event::Deschedule { cpu: one },
             6 => Event::Stop { cpu: one },
             7 => Event::Run { cpu: one },
+            8 => Event::ForgetPage { cpu: one, page: two },
+            9 => Event::ForgetTable { cpu: one, page: two },
             _ => unreachable!("only numbers of events come back"),
         }
     }
@@ -77,11 +85,24 @@ impl Machine {
                 events.extend(walks.map(|(page, _)| Event::WalkAhead { cpu, page }.number()));
             }
         }
+        self.list_losses(events);
         events.extend(self.may_stop().into_iter().map(|cpu| Event::Deschedule { cpu }.number()));
         let work = self.device_work(&self.hidden()).into_iter();
         events.extend(work.map(|page| Event::DeviceAccess { page }.number()));
         if self.build.remote == (Remote::Hypercall { may_refuse: true }) && !self.hidden().refuses {
             events.push(Event::Refusal.number());
+        }
+    }
+
+    /// Lists what may leave a cache by itself.
+    fn list_losses(&self, events: &mut Vec<u64>) {
+        let hidden = self.hidden();
+        for (cpu, caches) in hidden.caches.iter().enumerate().take(self.build.cpus) {
+            for (page, address) in self.build.forgotten.iter().enumerate() {
+                let (translation, table) = caches.knows(*address);
+                events.extend(translation.then(|| Event::ForgetPage { cpu, page }.number()));
+                events.extend(table.then(|| Event::ForgetTable { cpu, page }.number()));
+            }
         }
     }
 
@@ -98,6 +119,16 @@ impl Machine {
         match Event::from_number(number) {
             Event::WalkAhead { cpu, page } => self.walk_ahead(cpu, self.build.pages[page]),
             Event::Arrival { index, cpu } => self.arrive(index, cpu),
+            Event::ForgetPage { cpu, page } => {
+                let page = self.build.forgotten[page];
+                self.hidden().caches[cpu].forget_page(page);
+                explorer::narrate_of(cpu, || format!("(forgets {page:#x})"));
+            }
+            Event::ForgetTable { cpu, page } => {
+                let page = self.build.forgotten[page];
+                self.hidden().caches[cpu].forget_table(page);
+                explorer::narrate_of(cpu, || format!("(forgets the way to the table of {page:#x})"));
+            }
             Event::Deschedule { cpu } => self.deschedule(cpu),
             Event::Stop { cpu } => self.stop(cpu),
             Event::Run { cpu } => self.run_again(cpu),

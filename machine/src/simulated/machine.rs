@@ -44,6 +44,8 @@ pub(super) struct Build {
     pub(super) fault: Option<coherence::Fault>,
     pub(super) kernel_mistake: Option<KernelMistake>,
     pub(super) remote: Remote,
+    /// Pages of which entries leave a CPU's caches by themselves.
+    pub(super) forgotten: &'static [u64],
     pub(super) hypervisor: Hypervisor,
     /// The pages at which a device works, if there is one.
     pub(super) device: &'static [u64],

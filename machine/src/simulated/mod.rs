@@ -1,7 +1,7 @@
 //! A machine whose every step is chosen by the explorer, with the real `coherence` and `memory` running on it.
 //!
 //! * **Translation caches** (`caches.rs`) keep what they have until they are told to drop it: translations and, separately, the upper
-//!   levels on the way to them, under tags if the machine has any.
+//!   levels on the way to them, under tags if the machine has any. In some scenarios they lose one or the other by themselves.
 //! * **Walkers** (`walker.rs`) fill them with whatever the tables allow at any moment, also on CPUs that only borrow a space, set
 //!   the accessed bit before they cache, and the dirty bit in a locked step that looks at the entry again.
 //! * **Stores wait** in buffers and **interrupts come late**; the crate `explorer` sees to both.

@@ -26,6 +26,8 @@ pub struct Scenario {
     pub tags: usize,
     /// How CPUs reach each other without interrupts.
     pub(super) remote: Remote,
+    /// Pages of which entries leave a CPU's caches by themselves.
+    pub(super) forgotten: &'static [u64],
     /// What the CPUs run under.
     pub(super) hypervisor: Hypervisor,
     /// The pages at which a device works that walks the tables too; none, if there is no device.
@@ -55,6 +57,7 @@ impl Scenario {
         cpus: &[],
         tags: 1,
         remote: Remote::Never,
+        forgotten: &[],
         hypervisor: Hypervisor::Absent,
         device: &[],
         switches: Switches::ALL,
@@ -80,6 +83,7 @@ impl Scenario {
             fault: mistake.and_then(Mistake::fault),
             kernel_mistake: mistake.and_then(Mistake::of_kernel),
             remote: self.remote,
+            forgotten: self.forgotten,
             hypervisor: self.hypervisor,
             device: self.device,
             mistake: mistake.and_then(Mistake::of_the_hardware),

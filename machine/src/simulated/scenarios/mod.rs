@@ -6,6 +6,7 @@ pub(super) mod broadcast;
 pub(super) mod copy;
 pub(super) mod cores;
 pub(super) mod devices;
+pub(super) mod eviction;
 pub(super) mod gathers;
 pub(super) mod lazy;
 pub(super) mod migration;
@@ -115,6 +116,8 @@ pub(super) const ALL: &[&Scenario] = &[
     &broadcast::HYPERCALL_WHILE_ENTERING,
     &broadcast::HYPERCALL_OF_FREED_TABLES,
     &broadcast::HYPERCALL_OR_INTERRUPT,
+    &eviction::FORGETFUL_BORROWER,
+    &eviction::FORGETFUL_WRITER,
     &preemption::DESCHEDULED_READER,
     &preemption::DESCHEDULED_WRITER,
     &preemption::DESCHEDULED_WHILE_ENTERING,
