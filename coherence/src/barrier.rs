@@ -83,14 +83,25 @@ impl<P: Platform> Coherence<P> {
     /// A memory barrier on every CPU that runs a thread of `space`, where the thread then abandons the restartable sequence that it may
     /// be in. The caller is in none. The space must be registered for [`Registration::Sequences`].
     pub fn sequence_barrier(&self, space: &Space) {
-        self.share(&space.sequence_barriers, Errand::Restart, |me| Self::others(me, space));
+        self.share(&space.sequence_barriers, Errand::Restart, |me| {
+            let others = Self::others(me, space);
+            if self.has_fault(Fault::SequencesInKernelSpared) {
+                self.in_user_mode(me, others)
+            } else {
+                others
+            }
+        });
     }
 
     /// The same, on one CPU only, if it runs a thread of `space`.
     pub fn sequence_barrier_on(&self, space: &Space, cpu: CpuId) {
-        self.alone(&space.single_barriers, &Errand::Restart, |me| {
+        let target = |me| {
             if Self::others(me, space).contains(cpu) { [cpu].into_iter().collect() } else { CpuSet::EMPTY }
-        });
+        };
+        if self.has_fault(Fault::SingleRoundsShared) {
+            return self.share(&space.single_barriers, Errand::Restart, target);
+        }
+        self.alone(&space.single_barriers, &Errand::Restart, target);
     }
 
     /// Registers a space. When this returns, `space` [is registered](Space::is_registered), and threads that run on any CPU

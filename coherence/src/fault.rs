@@ -44,7 +44,7 @@ pub enum Fault {
     NoFenceBarrier,
     /// A barrier's target does not fence.
     NoFenceInHandler,
-    /// A target that is asked to fetch instructions anew does that alone, and does not fence.
+    /// A target that is asked to fetch instructions anew, or to start its sequence again, does that alone, and does not fence.
     SerialiseWithoutFence,
     /// A caller takes the end of a round that was in progress when it came.
     RoundThatBeganBefore,
@@ -118,6 +118,10 @@ pub enum Fault {
     CallerNotSerialised,
     /// A CPU that joins a space registered for cores does not serialise.
     NoSerialiseJoining,
+    /// A barrier for sequences leaves out CPUs in the kernel, as one for memory does.
+    SequencesInKernelSpared,
+    /// A barrier for the sequences of one CPU takes the end of another CPU's round for its own.
+    SingleRoundsShared,
     /// Another root is loaded while the CPU is still marked as one that uses the space it leaves.
     SwitchUnmarked,
     /// A CPU that comes back from lazy is marked as one that uses the space before it has flushed.

@@ -374,8 +374,8 @@ impl<P: Platform> Coherence<P> {
         }
         let private = &self.cpu(me).private.0;
         let is_used = private.loaded().is_some() && !private.is_lazy();
-        let serialises = matches!(errand, Errand::Serialise);
-        if !(serialises && self.has_fault(Fault::SerialiseWithoutFence)) {
+        let does_more = !matches!(errand, Errand::Barrier);
+        if !(does_more && self.has_fault(Fault::SerialiseWithoutFence)) {
             self.pass_barrier(me, loaded.filter(|_| is_used));
         }
         match errand {

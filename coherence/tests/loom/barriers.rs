@@ -181,6 +181,15 @@ pub(crate) const A_THIRD_THREAD_AND_CORES: Scenario = Scenario {
     ..A_THIRD_THREAD
 };
 
+/// And with one for sequences.
+pub(crate) const A_THIRD_THREAD_AND_SEQUENCES: Scenario = Scenario {
+    script: |world| {
+        with_a_third_thread(world, |world| world.coherence.sequence_barrier(&world.spaces[0]));
+    },
+    catches: &[Fault::SerialiseWithoutFence, Fault::NoFenceInHandler],
+    ..A_THIRD_THREAD
+};
+
 /// Family A: T's CPU goes idle.
 pub(crate) const SWITCHING_OUT: Scenario = Scenario {
     script: |world| {

@@ -312,6 +312,7 @@ tests! {
     barrier_beside_a_system_call: BESIDE_A_SYSTEM_CALL,
     barrier_and_a_third_thread: A_THIRD_THREAD,
     core_barrier_and_a_third_thread: A_THIRD_THREAD_AND_CORES,
+    sequence_barrier_and_a_third_thread: A_THIRD_THREAD_AND_SEQUENCES,
     barrier_beside_switching_out: SWITCHING_OUT,
     barrier_beside_coming_back: A_THREAD_COMING_BACK,
     barrier_beside_switching_in: SWITCHING_IN,

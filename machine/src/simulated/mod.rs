@@ -33,6 +33,7 @@ mod program;
 mod remote;
 mod scenario;
 mod scenarios;
+mod sequence;
 mod small_kernel;
 mod unmaskable;
 mod user;

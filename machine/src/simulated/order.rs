@@ -21,6 +21,10 @@
 //! *serialises*: here only by `Platform::serialise`, which is less than x86 offers (there every return from an interrupt does). A
 //! barrier for cores promises that what a CPU of its scope executes after e was fetched after d.
 //!
+//! **Restartable sequences.** A thread loads something and then stores (*commits*), and starts again if it was told to abandon the
+//! sequence in between. To whoever asked for a barrier for sequences, they happen at once: none that began before d commits
+//! after e, and what one committed before is visible at e.
+//!
 //! **Rounds.** Callers of one kind of barrier share rounds, so no CPU is asked for two of one kind at a time, however many call.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -38,13 +42,16 @@ pub(super) enum Scope {
     Cores(u64),
     /// Those of all spaces that were registered when it began.
     Registered(BTreeSet<u64>),
+    /// Those of the space with this root, which start their sequences again; only on one CPU, if there is one.
+    Sequences(u64, Option<usize>),
     /// All there are: a grace period, which asks nobody for anything.
     All,
 }
 
 impl Scope {
-    fn includes(&self, root: u64) -> bool {
+    fn includes(&self, cpu: usize, root: u64) -> bool {
         match self {
+            Scope::Sequences(own, only) => *own == root && only.is_none_or(|only| only == cpu),
             Scope::Space(own) | Scope::Cores(own) => *own == root,
             Scope::Registered(roots) => roots.contains(&root),
             Scope::All => true,
@@ -57,6 +64,8 @@ impl Scope {
             Scope::Space(root) => Some((0, *root)),
             Scope::Cores(root) => Some((1, *root)),
             Scope::Registered(_) => Some((2, 0)),
+            Scope::Sequences(root, None) => Some((3, *root)),
+            Scope::Sequences(root, Some(_)) => Some((4, *root)),
             Scope::All => None,
         }
     }
@@ -68,7 +77,7 @@ struct Waiting {
     root: u64,
     address: u64,
     physical: u64,
-    /// The same thread has loaded something since.
+    /// The same thread has loaded something since, or in the sequence that ends with this store.
     loaded_behind: bool,
 }
 
@@ -94,6 +103,28 @@ struct Fetched {
     dead: Option<String>,
 }
 
+/// A restartable sequence in progress.
+#[derive(Debug)]
+struct Sequence {
+    root: u64,
+    abandoned: bool,
+    /// Barriers for sequences that have come to their moment d since, and not ended.
+    older_than: Vec<OperationId>,
+    /// Why it may not commit any more.
+    dead: Option<String>,
+}
+
+/// What becomes of a sequence that is about to commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Commit {
+    /// It stores.
+    Stores,
+    /// It was told to start again.
+    StartsAgain,
+    /// It stores, which breaks this.
+    Breaks(String),
+}
+
 /// The records.
 #[derive(Debug)]
 pub(super) struct Order {
@@ -101,6 +132,10 @@ pub(super) struct Order {
     barriers: Vec<Barrier>,
     counts: Vec<u64>,
     fetched: Vec<BTreeMap<u64, Fetched>>,
+    /// By CPU.
+    sequences: Vec<Option<Sequence>>,
+    /// The store that comes next commits a sequence.
+    commits: bool,
     /// Roots of the spaces whose registration for everybody's barriers has been confirmed.
     registered: BTreeSet<u64>,
     /// How many registrations are in progress.
@@ -116,6 +151,8 @@ impl Order {
             barriers: Vec::new(),
             counts: vec![0; cpus],
             fetched: (0..cpus).map(|_| BTreeMap::new()).collect(),
+            sequences: (0..cpus).map(|_| None).collect(),
+            commits: false,
             registered: BTreeSet::new(),
             registering: 0,
             registrations: 0,
@@ -124,7 +161,8 @@ impl Order {
 
     /// A program stores.
     pub(super) fn stores(&mut self, cpu: usize, root: u64, address: u64, physical: u64) {
-        self.waiting[cpu].push_back(Waiting { root, address, physical, loaded_behind: false });
+        let loaded_behind = std::mem::take(&mut self.commits);
+        self.waiting[cpu].push_back(Waiting { root, address, physical, loaded_behind });
     }
 
     /// A program loads.
@@ -173,11 +211,18 @@ impl Order {
     /// The moment d of a barrier: who has loaded already what they would have to load afterwards, and what they have fetched.
     fn take_stock(&mut self, index: usize) {
         let barrier = &mut self.barriers[index];
-        let counts = |store: &Waiting| barrier.scope.includes(store.root) && store.loaded_behind;
-        let others = self.waiting.iter().enumerate().filter(|(cpu, _)| *cpu != barrier.id.cpu);
-        let owed: Vec<_> =
-            others.filter_map(|(cpu, waiting)| Some((cpu, waiting.iter().rposition(counts)? + 1))).collect();
-        owed.into_iter().for_each(|(cpu, count)| barrier.owed[cpu] = count);
+        for (cpu, waiting) in self.waiting.iter().enumerate().filter(|(cpu, _)| *cpu != barrier.id.cpu) {
+            let counts = |store: &Waiting| barrier.scope.includes(cpu, store.root) && store.loaded_behind;
+            barrier.owed[cpu] = waiting.iter().rposition(counts).map_or(0, |index| index + 1);
+        }
+        if let Scope::Sequences(..) = barrier.scope {
+            let others = self.sequences.iter_mut().enumerate().filter(|(cpu, _)| *cpu != barrier.id.cpu);
+            for (cpu, sequence) in others.filter_map(|(cpu, sequence)| Some((cpu, sequence.as_mut()?))) {
+                if barrier.scope.includes(cpu, sequence.root) && !sequence.abandoned {
+                    sequence.older_than.push(barrier.id);
+                }
+            }
+        }
         if let Scope::Cores(root) = barrier.scope {
             let all = self.fetched.iter_mut().flat_map(|fetched| fetched.values_mut());
             all.filter(|fetched| fetched.root == root)
@@ -204,6 +249,7 @@ impl Order {
                 }
             }
         }
+        self.end_for_sequences(id);
         if barrier.own > 0 {
             return Some(format!(
                 "B, barrier: the barrier of CPU {} has ended, but what it stored before still waits in its buffer",
@@ -217,6 +263,47 @@ impl Order {
              what that CPU loaded after it came before the barrier: both have missed what the other stored",
             id.cpu, store.address
         ))
+    }
+
+    fn end_for_sequences(&mut self, id: OperationId) {
+        for (cpu, sequence) in self.sequences.iter_mut().enumerate() {
+            let Some(sequence) = sequence else { continue };
+            let before = sequence.older_than.len();
+            sequence.older_than.retain(|other| *other != id);
+            if sequence.older_than.len() < before && !sequence.abandoned {
+                sequence.dead.get_or_insert_with(|| {
+                    format!(
+                        "B, barrier: CPU {cpu} commits a sequence that it began before the barrier of CPU {}, which has ended",
+                        id.cpu
+                    )
+                });
+            }
+        }
+    }
+
+    /// A thread begins a sequence.
+    pub(super) fn begin_sequence(&mut self, cpu: usize, root: u64) {
+        let sequence = Sequence { root, abandoned: false, older_than: Vec::new(), dead: None };
+        self.sequences[cpu] = Some(sequence);
+    }
+
+    /// The thread on a CPU is to start its sequence again, if it is in one.
+    pub(super) fn restarts(&mut self, cpu: usize) {
+        if let Some(sequence) = &mut self.sequences[cpu] {
+            sequence.abandoned = true;
+        }
+    }
+
+    /// A thread is about to commit the sequence that it has begun.
+    pub(super) fn commit(&mut self, cpu: usize) -> Commit {
+        let Some(sequence) = self.sequences[cpu].take().filter(|sequence| !sequence.abandoned) else {
+            return Commit::StartsAgain;
+        };
+        self.commits = true;
+        let place = self.waiting[cpu].len() + 1;
+        let older = self.barriers.iter_mut().filter(|barrier| sequence.older_than.contains(&barrier.id));
+        older.for_each(|barrier| barrier.owed[cpu] = place);
+        sequence.dead.map_or(Commit::Stores, Commit::Breaks)
     }
 
     /// A registration begins.
@@ -283,6 +370,12 @@ impl Order {
         for (address, fetched) in self.fetched.iter().flatten() {
             digest = digest.with(*address | u64::from(fetched.dead.is_some())).with(fetched.value);
             digest = fetched.older_than.iter().fold(digest, |digest, id| digest.with(id.number()));
+        }
+        for (cpu, sequence) in self.sequences.iter().enumerate() {
+            let Some(sequence) = sequence else { continue };
+            let flags = u64::from(sequence.abandoned) << 1 | u64::from(sequence.dead.is_some());
+            digest = digest.with(cpu as u64).with(flags);
+            digest = sequence.older_than.iter().fold(digest, |digest, id| digest.with(id.number()));
         }
         self.registered.iter().fold(digest, |digest, root| digest.with(*root))
     }

@@ -172,6 +172,11 @@ unsafe impl Platform for SimulatedPlatform {
         self.instruct(|| "serialises".to_owned(), |hidden, cpu| hidden.order.serialises(cpu));
     }
 
+    fn restart_sequence(&self) {
+        self.machine().hidden().order.restarts(explorer::current_cpu());
+        explorer::narrate(|| "is to start its sequence again".to_owned());
+    }
+
     fn relax(&self) {
         explorer::wait();
     }

@@ -44,7 +44,11 @@ impl SimulatedEnvironment {
     }
 
     /// A call with promise B.
-    fn barrier_call(&self, scope: impl FnOnce(&super::machine::Hidden) -> Scope, work: impl FnOnce()) {
+    pub(super) fn barrier_call(
+        &self,
+        scope: impl FnOnce(&super::machine::Hidden) -> Scope,
+        work: impl FnOnce(),
+    ) {
         self.system_call(|| {
             let id = {
                 let mut hidden = self.0.hidden();

@@ -70,6 +70,7 @@ impl SimulatedEnvironment {
         let entering = self.space(number);
         let leaving = self.0.hidden().loaded[cpu].clone();
         self.leave_user();
+        self.abandon_sequence();
         let was_masked = explorer::mask(true);
         self.0.coherence.activate(leaving.as_ref().map(|space| space.space()), entering.space());
         {
@@ -84,6 +85,7 @@ impl SimulatedEnvironment {
     pub(super) fn go_lazy(&self) {
         let loaded = self.loaded();
         self.leave_user();
+        self.abandon_sequence();
         let was_masked = explorer::mask(true);
         self.0.coherence.go_lazy(loaded.space());
         self.0.hidden().modes[explorer::current_cpu()] = Mode::Kernel;
@@ -95,6 +97,7 @@ impl SimulatedEnvironment {
         let cpu = explorer::current_cpu();
         let loaded = self.0.hidden().loaded[cpu].clone();
         self.leave_user();
+        self.abandon_sequence();
         let was_masked = explorer::mask(true);
         if let Some(loaded) = loaded {
             self.0.coherence.leave(loaded.space());
@@ -138,6 +141,13 @@ impl SimulatedEnvironment {
         }
         explorer::fail(format!("an access to {address:#x} faults for ever"));
         Err(Fault::NotAllowed)
+    }
+
+    /// A store of the program's, whose step has been taken, to a page that is mapped.
+    pub(super) fn store_in_this_step(&self, address: u64, value: u64) {
+        if let Attempt::Faulted(_) = self.attempt(address, Some(value)) {
+            explorer::fail(format!("a store to {address:#x} faults, where a scenario cannot do with that"));
+        }
     }
 
     /// One attempt to load, by somebody who handles no faults.

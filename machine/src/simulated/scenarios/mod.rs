@@ -15,6 +15,7 @@ pub(super) mod protect;
 pub(super) mod registration;
 pub(super) mod remove;
 pub(super) mod rounds;
+pub(super) mod sequences;
 pub(super) mod several;
 pub(super) mod switch;
 pub(super) mod table_moves;
@@ -127,6 +128,10 @@ pub(super) const ALL: &[&Scenario] = &[
     &devices::DEVICE_AND_MUNMAP_OF_ONE_PAGE,
     &devices::DEVICE_AND_FORK,
     &devices::DEVICE_ATTACHED_AND_MUNMAP,
+    &sequences::SEQUENCE_AND_USER_CODE,
+    &sequences::SEQUENCE_AND_TICK,
+    &sequences::SEQUENCE_AND_COMING_BACK,
+    &sequences::SEQUENCES_ON_ONE_CPU,
 ];
 
 /// The scenario of that name.
