@@ -105,6 +105,22 @@ impl<P: Platform, L> Gather<'_, P, L> {
         decision
     }
 
+    /// As [`change`](Gather::change), for `count` entries of pages in `addresses`, all of which were as `old` and are as `new` now, as
+    /// far as the decision depends on it.
+    pub fn change_alike(
+        &mut self,
+        addresses: Flush,
+        count: u64,
+        old: &Translation,
+        new: &Translation,
+    ) -> Decision {
+        let decision = self.coherence.judge_alike(count, old, new);
+        if let Decision::Flush(_) = decision {
+            self.add(addresses);
+        }
+        decision
+    }
+
     /// Takes note that a table which mapped the `size` bytes at `address` has been unhooked, and is to be freed.
     pub fn table_freed(&mut self, address: u64, size: u64) {
         self.add(Flush::page(address, size).freeing_tables());
@@ -210,11 +226,17 @@ impl<P: Platform, L> Drop for Gather<'_, P, L> {
 impl<P: Platform> Coherence<P> {
     /// Decides as [`policy::decide`] does, and counts the decision in the ledger.
     pub fn judge(&self, old: &Translation, new: &Translation) -> Decision {
+        self.judge_alike(1, old, new)
+    }
+
+    /// As `judge`, for so many entries that changed alike.
+    fn judge_alike(&self, count: u64, old: &Translation, new: &Translation) -> Decision {
         let decision = policy::decide(old, new, &self.switches());
-        self.counters().count(match decision {
+        let row = match decision {
             Decision::Flush(why) => Row::Needed(why),
             Decision::Skip(reason) => Row::Skipped(reason),
-        });
+        };
+        self.counters().add(row, count);
         decision
     }
 }

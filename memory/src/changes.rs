@@ -4,7 +4,7 @@
 //! these, before its first table lock, and so causes at most one round of interrupts. The frames go back to the
 //! allocator only in [`Changes::finish`], out of a `Flushed`: there is no other way to get at them.
 
-use coherence::{Cause, Flush, Gather, Space};
+use coherence::{Cause, Flush, Gather, Space, Translation};
 
 use crate::entry::Entry;
 use crate::environment::Environment;
@@ -43,6 +43,19 @@ impl<'a, E: Environment> Changes<'a, E> {
     pub(crate) fn changed(&mut self, address: u64, old: Entry, new: Entry) {
         if let Some(gather) = &mut self.gather {
             gather.change(address, PAGE_SIZE, &old.into(), &new.into());
+        }
+    }
+
+    /// Takes note that `present` entries of pages from `first` to `last`, which were present, and `absent` others are empty now.
+    pub(crate) fn emptied(&mut self, first: u64, last: u64, present: u16, absent: u16) {
+        let Some(gather) = &mut self.gather else { return };
+        let gone = Translation::default();
+        let pages = Flush::range(first, last + 1, PAGE_SIZE);
+        if absent > 0 {
+            gather.change_alike(pages, absent.into(), &gone, &gone);
+        }
+        if present > 0 {
+            gather.change_alike(pages, present.into(), &Translation { present: true, ..gone }, &gone);
         }
     }
 

@@ -54,6 +54,36 @@ pub(crate) struct Leaf<'a, E: Environment> {
     used: MutexGuard<'a, E::TableLock, u16>,
 }
 
+/// What [`Leaf::move_entries`] moved.
+#[derive(Default)]
+pub(crate) struct Moved {
+    /// How many entries that hardware could use, or have cached.
+    pub(crate) present: u16,
+    /// How many others.
+    pub(crate) absent: u16,
+    /// From where to where the first were.
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+impl Moved {
+    fn note(&mut self, old: Entry, address: u64) {
+        if !old.is_present() {
+            self.absent += 1;
+            return;
+        }
+        if self.present == 0 {
+            self.first = address;
+        }
+        self.last = address;
+        self.present += 1;
+    }
+
+    fn count(&self) -> u16 {
+        self.present + self.absent
+    }
+}
+
 impl<'a, E: Environment> Leaf<'a, E> {
     /// The entry of the page that holds `address`.
     pub(crate) fn entry(&self, address: u64) -> Entry {
@@ -85,6 +115,32 @@ impl<'a, E: Environment> Leaf<'a, E> {
                 Err(found) => old = found,
             }
         }
+    }
+
+    /// Moves the entries of `part` to where `to` and the pages behind it are mapped: in `target`, or in this table too if that is
+    /// `None`. Nothing is mapped there.
+    pub(crate) fn move_entries(&mut self, part: PageRange, target: Option<&mut Self>, to: u64) -> Moved {
+        let (mut moved, first) = (Moved::default(), index(part.start(), 0));
+        let target_words = &target.as_ref().map_or(self.words, |target| target.words)[index(to, 0)..];
+        let source_words = &self.words[first..][..part.pages() as usize];
+        for (offset, (word, target_word)) in source_words.iter().zip(target_words).enumerate() {
+            if word.load(Relaxed) == 0 {
+                continue;
+            }
+            let old = word.swap(0, AcqRel);
+            let found = target_word.swap(old, AcqRel);
+            debug_assert_eq!(found, 0, "an entry was moved onto another");
+            moved.note(Entry::from_bits(old), part.start() + offset as u64 * PAGE_SIZE);
+            if moved.count() == *self.used {
+                // There are no others in this table.
+                break;
+            }
+        }
+        if let Some(target) = target {
+            *self.used -= moved.count();
+            *target.used += moved.count();
+        }
+        moved
     }
 
     /// Whether no entry is in use.

@@ -171,13 +171,9 @@ impl<'a, E: Environment> Relocation<'a, E> {
         // two tables of one space.
         let is_same = part.start() / LEAF_SPAN == to / LEAF_SPAN;
         let mut to_leaf = if is_same { None } else { Some(tables.leaf_or_create(to)?) };
-        for (address, _) in from_leaf.used_pages(part) {
-            let new_address = to + (address - part.start());
-            let old = from_leaf.replace(address, Entry::EMPTY);
-            let flushed = if is_made(Mistake::MoveFlushedWhereItWent) { new_address } else { address };
-            self.changes.changed(flushed, old, Entry::EMPTY);
-            to_leaf.as_mut().unwrap_or(&mut from_leaf).replace(new_address, old);
-        }
+        let moved = from_leaf.move_entries(part, to_leaf.as_mut(), to);
+        let shift = if is_made(Mistake::MoveFlushedWhereItWent) { to - part.start() } else { 0 };
+        self.changes.emptied(moved.first + shift, moved.last + shift, moved.present, moved.absent);
         Ok(())
     }
 
