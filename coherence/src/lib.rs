@@ -49,6 +49,8 @@
 //! | flush what you have decided on yourself | [`Coherence::flush`], [`Flush`] |
 //! | know why something was flushed or was not | [`policy`], [`Coherence::judge`] |
 //! | make barriers on other CPUs (`membarrier`) | [`Coherence::barrier`], [`Coherence::register`], [`Coherence::begin_grace_period`] |
+//! | reach CPUs by better means than interrupts | [`Platform::flush_remotely`], [`Platform::flush_before_running`] |
+//! | let devices walk a space's tables | [`Coherence::attach_device`], [`Platform::invalidate_devices`] |
 //! | count and explain | [`Coherence::ledger`], [`Row`] |
 //! | measure without a mechanism, or break it for a test | [`Switches`], [`Coherence::suppress`] |
 //!
