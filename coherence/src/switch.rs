@@ -44,7 +44,7 @@
 use crate::fault::Fault;
 use crate::sync::{Ordering, fence};
 use crate::tags::SlotIndex;
-use crate::{Coherence, CpuId, Executed, Generation, Platform, Registration, Row, Space, Switched};
+use crate::{Coherence, CpuId, Executed, Generation, Platform, Registration, Row, Space, Switched, Tag};
 
 impl<P: Platform> Coherence<P> {
     /// Makes this CPU use `entering`: loads it, or comes back to it from borrowing it, or does nothing.
@@ -165,7 +165,7 @@ impl<P: Platform> Coherence<P> {
         if !self.has_fault(Fault::SwitchUnmarked) {
             private.set_none();
         }
-        self.platform.load_root(entering.root(), entering.shared_tag().unwrap_or(slot.tag()), keep);
+        self.platform.load_root(entering.root(), self.tag(entering, slot), keep);
         private.set_loaded(entering.id(), slot);
         if self.has_fault(Fault::StaysLazy) {
             private.set_lazy(was_lazy);
@@ -248,6 +248,13 @@ impl<P: Platform> Coherence<P> {
         }
         // Acquire (in `load`): what the walker finds from here on is at least as new as the generation.
         early.unwrap_or_else(|| entering.generation())
+    }
+
+    /// The tag under which this CPU caches a space: the one that all CPUs share, or the slot's own.
+    fn tag(&self, space: &Space, slot: SlotIndex) -> Tag {
+        // A machine that has none need not look.
+        let shared = if self.platform.shared_tags() == 0 { None } else { space.shared_tag() };
+        shared.unwrap_or(slot.tag())
     }
 
     /// Whether a slot that holds a space has missed nothing up to a generation.
