@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::bench::CpuList;
 use crate::check::{self, Shard};
 use crate::failure::Failure;
+use crate::predict;
 use crate::program::Companion;
 use crate::qemu::Board;
 use crate::size::{Limit, Memory};
@@ -36,6 +37,8 @@ pub(crate) enum Verb {
     Run(Box<Run>),
     /// Run a program on Debian's Linux kernel in the same machine, and show the interrupts that it counts
     Linux(Box<OnLinux>),
+    /// Predict interrupts and times on up to 512 CPUs, under other kernels and techniques too, by a simulation
+    Predict(Predict),
     /// Make an HTML page from saved results, several side by side
     Report(Report),
     /// Run a program on Ceasefire and on Linux in turn, and show side by side what coherence cost it
@@ -99,6 +102,42 @@ pub(crate) struct Report {
     /// Results that --json wrote (docs/guide/results.md)
     #[arg(required = true, value_name = "FILES")]
     pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Predict {
+    /// Only these workloads; default: all ('help' lists them)
+    #[arg(value_name = "WORKLOAD")]
+    pub(crate) names: Vec<String>,
+    /// Numbers of CPUs, 1 to 512, such as 2,64,512
+    #[arg(long, value_name = "LIST", default_value = "2,8,32,128,512", value_parser = predict::parse_cpus)]
+    pub(crate) cpus: predict::Cpus,
+    /// Kernels and techniques, several with commas ('help' lists them)
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "linux-2015,linux,broadcast,lazy-free,ceasefire"
+    )]
+    pub(crate) policy: Vec<String>,
+    /// What the CPUs are: bare, kvm, ipiv or firecracker
+    #[arg(long, value_name = "MACHINE", default_value = "bare")]
+    pub(crate) machine: String,
+    /// Take values of parameters from this file: lines `name = value` in TOML ('--parameters help' lists them)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parameters: Option<PathBuf>,
+    /// Other chances; the same number gives the same figures
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write the predictions to this file as JSON (docs/guide/predict.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a page with charts to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write the tables of the documents to this file
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) table: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

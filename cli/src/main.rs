@@ -22,6 +22,7 @@ mod monitor;
 mod number;
 mod order;
 mod page;
+mod predict;
 mod program;
 mod project;
 mod qemu;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Compare(options) => compare::run(options),
         Verb::Check(options) => check::run(options),
         Verb::Test(options) => test::run(options),
+        Verb::Predict(options) => predict::run(options),
         Verb::Report(options) => report::run(options),
         Verb::Doctor => doctor::run(),
     });

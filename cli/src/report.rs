@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use crate::command_line::Report;
 use crate::failure::Failure;
 use crate::page::{self, Titled};
+use crate::predict;
 use crate::result::{self, ResultFile};
 
 /// Reads all files, writes the page, and says where it is.
@@ -13,6 +14,9 @@ use crate::result::{self, ResultFile};
 /// # Errors
 /// A usage failure when a file is no whole result or the page has no place; no page is then replaced.
 pub(crate) fn run(options: &Report) -> Result<ExitCode, Failure> {
+    if options.files.iter().any(|file| predict::is_prediction(file)) {
+        return of_predictions(options);
+    }
     let documents = options.files.iter().map(|path| result::read(path)).collect::<Result<Vec<_>, _>>()?;
     let place = options.html.clone().unwrap_or_else(|| beside(&options.files[0]));
     if options.files.iter().any(|file| is_same(file, &place)) {
@@ -26,6 +30,26 @@ pub(crate) fn run(options: &Report) -> Result<ExitCode, Failure> {
     let titled: Vec<_> =
         names.iter().zip(&documents).map(|(name, document)| Titled { name, document }).collect();
     file.write_bytes(page::render(&titled).as_bytes())?;
+    println!("{}", place.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The page of one file of predictions: they stand beside nothing, least of all beside measurements.
+fn of_predictions(options: &Report) -> Result<ExitCode, Failure> {
+    let [file] = &options.files[..] else {
+        return Err(Failure::usage(
+            "predictions have a page of their own; give one file of predictions and nothing else",
+        ));
+    };
+    let document = predict::read(file)?;
+    let place = options.html.clone().unwrap_or_else(|| beside(file));
+    if is_same(file, &place) {
+        return Err(Failure::usage(format!(
+            "the page would replace the predictions {}; name another with --html",
+            place.display()
+        )));
+    }
+    ResultFile::create(&place)?.write_bytes(page::render_prediction(&document).as_bytes())?;
     println!("{}", place.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -20,6 +20,7 @@ const BENCH_CHARTS: usize = 38;
 const OLDER_CHARTS: usize = 14;
 const COMPARE_CHARTS: usize = 2;
 const HOSTILE_CHARTS: usize = 25;
+const PREDICTION_CHARTS: usize = 6;
 
 /// Text column of an A4 sheet with the style sheet's margins, at 96 dots for an inch.
 const SHEET: u32 = 688;
@@ -93,6 +94,12 @@ fn several_results_side_by_side_are_good_in_every_view() {
 #[ignore = "needs chromium: ./ceasefire test runs it"]
 fn a_comparison_is_good_in_every_view() {
     Page::of(&["compare.json"], COMPARE_CHARTS).assert_good(&mut Browser::start());
+}
+
+#[test]
+#[ignore = "needs chromium: ./ceasefire test runs it"]
+fn predictions_are_good_in_every_view() {
+    Page::of(&["prediction.json"], PREDICTION_CHARTS).assert_good(&mut Browser::start());
 }
 
 #[test]

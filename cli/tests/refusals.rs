@@ -247,6 +247,46 @@ fn files_that_make_no_page() {
 }
 
 #[test]
+fn predictions_that_make_no_sense() {
+    let folder = folder();
+    fs::write(folder.path().join("wrong.toml"), "warp = 9").unwrap();
+    fs::write(folder.path().join("negative.toml"), "deliver = -1").unwrap();
+    for (arguments, words) in [
+        (&["no-such-workload"][..], &["no workload 'no-such-workload'", "tlb-flush2"][..]),
+        (&["--cpus", "0"], &["'0' is no number of CPUs"]),
+        (&["--cpus", "513"], &["'513'", "512"]),
+        (&["--cpus", "2,,4"], &["missing between the commas"]),
+        (&["membarrier-loop", "--cpus", "1"], &["so few CPUs"]),
+        (&["--policy", "windows"], &["no policy 'windows'", "linux-2015"]),
+        (&["--policy", "ceasefire-without-luck"], &["no policy 'ceasefire-without-luck'"]),
+        (&["--machine", "toaster"], &["no machine 'toaster'", "firecracker"]),
+        (&["--parameters", "missing.toml"], &["missing.toml", "No such file"]),
+        (&["--parameters", "text"], &["text", "not TOML"]),
+        (&["--parameters", "wrong.toml"], &["no parameter 'warp'"]),
+        (&["--parameters", "negative.toml"], &["'deliver' is -1", "must be from 0"]),
+        (&["--json", "folder"], &["folder", "it is a folder"]),
+        (&["--html", "no/such.html"], &["no folder no"]),
+    ] {
+        let arguments: Vec<_> = std::iter::once("predict").chain(arguments.iter().copied()).collect();
+        assert_refused(folder.path(), &arguments, words);
+    }
+    let prediction = kept("prediction.json");
+    for (arguments, words) in [
+        (&[&prediction, &kept("compare.json")][..], &["page of their own"][..]),
+        (&[&prediction, &prediction], &["page of their own"]),
+    ] {
+        let arguments: Vec<_> =
+            std::iter::once("report").chain(arguments.iter().map(|path| path.as_str())).collect();
+        assert_refused(folder.path(), &arguments, words);
+    }
+    assert_refused(
+        folder.path(),
+        &["report", &prediction, "--html", &prediction],
+        &["would replace the predictions"],
+    );
+}
+
+#[test]
 fn a_page_stands_beside_its_result() {
     let folder = folder();
     fs::copy(kept("compare.json"), folder.path().join("result.json")).unwrap();

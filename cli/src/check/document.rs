@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::part::Asked;
 use super::shard::Shard;
 use super::weak_memory::WeakMemory;
+use crate::predict::calibration;
 use crate::result::Versions;
 
 /// The form.
@@ -58,6 +59,8 @@ pub(super) struct Document {
     pub(super) scenarios: Option<Vec<ScenarioResult>>,
     pub(super) past_bugs: Option<Vec<PastBugResult>>,
     pub(super) loom: Option<WeakMemory>,
+    #[serde(default)]
+    pub(super) calibration: Option<calibration::Summary>,
 }
 
 impl Document {
@@ -75,6 +78,7 @@ impl Document {
             scenarios: None,
             past_bugs: None,
             loom: None,
+            calibration: None,
         }
     }
 
@@ -93,6 +97,7 @@ impl Document {
             scenarios: None,
             past_bugs: None,
             loom: None,
+            calibration: None,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! (`document.rs`), which is all that the summary and the documents' tables are made from: so what was run in several shards, on
 //! several machines, is joined (`merging.rs`) and presented as if it had been one run.
 
+mod calibration;
 mod document;
 mod explored;
 mod handover;

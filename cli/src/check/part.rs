@@ -6,11 +6,12 @@
 
 use super::document::{Document, Level};
 use super::shard::Shard;
-use super::{explored, weak_memory};
+use super::{calibration, explored, weak_memory};
 use crate::failure::Failure;
 
 /// All parts, in the order in which they are run.
-pub(super) const PARTS: [&dyn Part; 3] = [&explored::Scenarios, &explored::PastBugs, &weak_memory::Loom];
+pub(super) const PARTS: [&dyn Part; 4] =
+    [&explored::Scenarios, &explored::PastBugs, &weak_memory::Loom, &calibration::Calibration];
 
 /// What is asked of every part.
 pub(super) struct Asked {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::chart::lines::{self, Line};
+use super::chart::lines::{self, Line, Quantity};
 use super::chart::{Figure, Mark, data};
 use super::{Shown, head, workloads};
 use crate::number;
@@ -193,7 +193,7 @@ fn figure(cases: &[&Case<'_>], most: f64, result: &Shown<'_>) -> Option<Figure> 
             names.join(", ")
         ),
         height: lines::height(),
-        drawing: lines::draw(&lines, most),
+        drawing: lines::draw(&lines, most, Quantity::Interrupts),
         data: data(&header, &rows),
     })
 }

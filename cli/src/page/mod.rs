@@ -14,12 +14,14 @@ mod findings;
 mod head;
 mod instructions;
 mod method;
+mod prediction;
 mod program;
 mod runs;
 mod times;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::predict;
 use crate::result::Document;
 use crate::result::case::Case;
 
@@ -68,6 +70,16 @@ pub(crate) fn render(results: &[Titled<'_>]) -> String {
         [one] => format!("Ceasefire: {}", one.name),
         several => format!("Ceasefire: {} results side by side", several.len()),
     };
+    frame(&title, &html! { (patterns()) (body(results, &shown)) })
+}
+
+/// The page of predictions, which never stand beside measurements.
+pub(crate) fn render_prediction(document: &predict::Document) -> String {
+    frame("Ceasefire: predictions", &prediction::body(document))
+}
+
+/// What surrounds every page.
+fn frame(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -80,7 +92,7 @@ pub(crate) fn render(results: &[Titled<'_>]) -> String {
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body { (patterns()) (body(results, &shown)) }
+            body { (body) }
         }
     };
     page.into_string()

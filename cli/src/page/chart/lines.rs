@@ -1,6 +1,7 @@
-//! Counts for each operation over the number of CPUs: one line for each side, and the bound.
+//! Counts or times for each operation over the number of CPUs: one line for each side, and the bound.
 //!
-//! CPUs stand on a logarithmic axis, since they double from one measurement to the next; counts start at zero. Lines are named at
+//! CPUs stand on a logarithmic axis, since they double from one measurement to the next; counts start at zero, times of which one
+//! may be a thousand times another stand on a logarithmic axis too. Lines are named at
 //! their right end, with the last value, so that no legend has to be looked up.
 
 use maud::{Markup, html};
@@ -22,6 +23,38 @@ pub(in crate::page) struct Line {
     pub(in crate::page) points: Vec<(u32, f64)>,
 }
 
+/// What is drawn over the CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::page) enum Quantity {
+    Interrupts,
+    Nanoseconds,
+}
+
+impl Quantity {
+    /// In words.
+    pub(in crate::page) fn unit(self) -> &'static str {
+        match self {
+            Quantity::Interrupts => "interrupts per operation",
+            Quantity::Nanoseconds => "time per operation",
+        }
+    }
+
+    /// At an axis or a line's end.
+    fn short(self, value: f64) -> String {
+        match self {
+            Quantity::Interrupts => number::short(value),
+            Quantity::Nanoseconds => number::time(value),
+        }
+    }
+
+    fn point(self, value: f64) -> String {
+        match self {
+            Quantity::Interrupts => format!("{} interrupts per operation", number::count(value)),
+            Quantity::Nanoseconds => format!("{} per operation", number::time(value)),
+        }
+    }
+}
+
 /// The chart's height.
 pub(in crate::page) const fn height() -> f64 {
     HEIGHT
@@ -30,8 +63,54 @@ pub(in crate::page) const fn height() -> f64 {
 /// Where things are.
 struct Plot {
     cpus: Vec<u32>,
-    end: f64,
-    step: f64,
+    scale: Scale,
+    quantity: Quantity,
+}
+
+/// How values become heights.
+enum Scale {
+    /// From zero to the end, with marks that far apart.
+    Even { end: f64, step: f64 },
+    /// Between two powers of ten.
+    Powers { from: i32, to: i32 },
+}
+
+impl Scale {
+    fn of(values: impl Iterator<Item = f64> + Clone, most: f64, quantity: Quantity) -> Self {
+        match quantity {
+            Quantity::Interrupts => {
+                let (end, step) = axis(values.fold(most, f64::max));
+                Scale::Even { end, step }
+            }
+            Quantity::Nanoseconds => {
+                let drawable = values.filter(|value| *value > 0.0);
+                let least = drawable.clone().fold(f64::INFINITY, f64::min);
+                let from = if least.is_finite() { least.log10().floor() as i32 } else { 0 };
+                let to = drawable.fold(0.0, f64::max).max(1.0).log10().ceil() as i32;
+                Scale::Powers { from, to: to.max(from + 1) }
+            }
+        }
+    }
+
+    /// From 0 at the bottom to 1 at the top.
+    fn place(&self, value: f64) -> f64 {
+        match self {
+            Scale::Even { end, .. } => value / end,
+            Scale::Powers { from, to } => {
+                let place = value.max(f64::MIN_POSITIVE).log10() - f64::from(*from);
+                (place / f64::from(to - from)).max(0.0)
+            }
+        }
+    }
+
+    fn marks(&self) -> Vec<f64> {
+        match self {
+            Scale::Even { end, step } => {
+                (0..=(end / step).round() as u32).map(|index| f64::from(index) * step).collect()
+            }
+            Scale::Powers { from, to } => (*from..=*to).map(|power| 10f64.powi(power)).collect(),
+        }
+    }
 }
 
 impl Plot {
@@ -46,13 +125,13 @@ impl Plot {
         LEFT + 12.0 + (width - 24.0) * (place(cpus) - place(first)) / (place(last) - place(first))
     }
 
-    fn y(&self, count: f64) -> f64 {
-        HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * count / self.end
+    fn y(&self, value: f64) -> f64 {
+        HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * self.scale.place(value)
     }
 }
 
 /// Draws the lines; the scale reaches to `most` at least, so that charts beside each other can share one.
-pub(in crate::page) fn draw(lines: &[Line], most: f64) -> Markup {
+pub(in crate::page) fn draw(lines: &[Line], most: f64, quantity: Quantity) -> Markup {
     let mut cpus: Vec<u32> =
         lines.iter().flat_map(|line| line.points.iter().map(|(cpus, _)| *cpus)).collect();
     cpus.sort_unstable();
@@ -61,8 +140,8 @@ pub(in crate::page) fn draw(lines: &[Line], most: f64) -> Markup {
         return html! {};
     }
     let values = lines.iter().flat_map(|line| line.points.iter().map(|(_, count)| *count));
-    let (end, step) = axis(values.filter(|count| count.is_finite()).fold(most, f64::max));
-    let plot = Plot { cpus, end, step };
+    let scale = Scale::of(values.filter(|value| value.is_finite()), most, quantity);
+    let plot = Plot { cpus, scale, quantity };
     html! {
         (axes(&plot))
         @for line in lines { (path(&plot, line)) }
@@ -72,14 +151,14 @@ pub(in crate::page) fn draw(lines: &[Line], most: f64) -> Markup {
 }
 
 fn axes(plot: &Plot) -> Markup {
-    let steps = (plot.end / plot.step).round() as u32;
     html! {
-        text.unit x="0" y="11" { "interrupts per operation" }
-        @for index in 0..=steps {
-            @let value = f64::from(index) * plot.step;
+        text.unit x="0" y="11" { (plot.quantity.unit()) }
+        @for (index, value) in plot.scale.marks().into_iter().enumerate() {
             @let y = plot.y(value);
             line class=(if index == 0 { "axis" } else { "grid" }) x1=(LEFT) x2=(WIDTH - RIGHT) y1=(round(y)) y2=(round(y)) {}
-            text.tick.end x=(LEFT - 6.0) y=(round(y + 4.0)) { (number::mark(value)) }
+            text.tick.end x=(LEFT - 6.0) y=(round(y + 4.0)) {
+                @match plot.quantity { Quantity::Interrupts => (number::mark(value)), Quantity::Nanoseconds => (plot.quantity.short(value)) }
+            }
         }
         @for (cpus, shown) in tick_labels(plot) {
             @let x = round(plot.x(cpus));
@@ -121,7 +200,7 @@ fn marks(plot: &Plot, line: &Line) -> Markup {
     html! {
         @for (cpus, count) in line.points.iter().filter(|(_, count)| count.is_finite()) {
             g {
-                title { (line.name) ": " (number::count(*count)) " interrupts per operation on " (crate::result::case::cpus(*cpus)) }
+                title { (line.name) ": " (plot.quantity.point(*count)) " on " (crate::result::case::cpus(*cpus)) }
                 (line.mark.at(plot.x(*cpus), plot.y(*count)))
             }
         }
@@ -142,7 +221,7 @@ fn names(plot: &Plot, lines: &[Line]) -> Markup {
             @let (from, y) = (plot.x(*cpus) + 8.0, plot.y(*count));
             polyline class={ (line.mark.class()) " leader" }
                 points={ (round(from)) "," (round(y)) " " (round(x - 14.0)) "," (round(y)) " " (round(x - 6.0)) "," (round(*place)) } {}
-            (label(&format!("{} name", line.mark.class()), x, *place + 4.0, WIDTH - x, &format!("{} {}", number::short(*count), line.name)))
+            (label(&format!("{} name", line.mark.class()), x, *place + 4.0, WIDTH - x, &format!("{} {}", plot.quantity.short(*count), line.name)))
         }
     }
 }

@@ -27,6 +27,12 @@ pub(super) enum Mark {
     Linux,
     /// The lower bound: a dash.
     Bound,
+    /// An older Linux: a hollow triangle, dashed.
+    Older,
+    /// Hardware that does it: a hollow diamond.
+    Hardware,
+    /// What breaks a promise: a cross, dotted.
+    Unsound,
 }
 
 impl Mark {
@@ -36,6 +42,9 @@ impl Mark {
             Mark::Without => "without",
             Mark::Linux => "linux",
             Mark::Bound => "bound",
+            Mark::Older => "older",
+            Mark::Hardware => "hardware",
+            Mark::Unsound => "unsound",
         }
     }
 
@@ -47,9 +56,19 @@ impl Mark {
                 Mark::Without => circle class="without mark" cx=(round(x)) cy=(round(y)) r="5.5" {},
                 Mark::Linux => rect class="linux mark" x=(round(x - 5.0)) y=(round(y - 5.0)) width="10" height="10" {},
                 Mark::Bound => line class="bound mark" x1=(round(x - 8.0)) x2=(round(x + 8.0)) y1=(round(y)) y2=(round(y)) {},
+                Mark::Older => polygon class="older mark" points=(corners([(x, y - 6.0), (x + 5.5, y + 4.5), (x - 5.5, y + 4.5)])) {},
+                Mark::Hardware => polygon class="hardware mark" points=(corners([(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)])) {},
+                Mark::Unsound => path class="unsound mark" d={
+                    "M" (round(x - 4.0)) " " (round(y - 4.0)) "L" (round(x + 4.0)) " " (round(y + 4.0))
+                    "M" (round(x + 4.0)) " " (round(y - 4.0)) "L" (round(x - 4.0)) " " (round(y + 4.0))
+                } {},
             }
         }
     }
+}
+
+fn corners<const N: usize>(points: [(f64, f64); N]) -> String {
+    points.map(|(x, y)| format!("{},{}", round(x), round(y))).join(" ")
 }
 
 /// A chart with its title, what a reader who cannot see it should know, and its data.
