@@ -18,6 +18,16 @@
 //! every request would find a gap. The row after it drops the range alone and claims nothing: whatever else is missing from
 //! L has reached this CPU or will (`remote.rs`).
 
+//!
+//! A batch's round (`batch.rs`) names neither space nor generation, as it is for whatever the CPU has loaded:
+//!
+//! | the first that applies | what is done | L becomes |
+//! |---|---|---|
+//! | no space is loaded | nothing | L |
+//! | the space is only borrowed | nothing; L is compared before it is used again | L |
+//! | L = C | nothing: all that was recorded has been flushed | L |
+//! | anything else | everything is invalidated | C |
+
 use crate::flush::Extent;
 use crate::{Flush, Generation, Outcome, SpaceId};
 
@@ -76,6 +86,24 @@ pub(crate) fn decide(
         Extent::All if only_this => (Outcome::FullRequested, current),
         Extent::Range(_) if standing.remote => (Outcome::Ranged, caught_up),
         _ => (Outcome::FullBehind, current),
+    }
+}
+
+/// The decision table of a CPU that a batch's round has reached. `current` as in [`decide`].
+pub(crate) fn decide_catching_up(
+    standing: &Standing,
+    current: impl FnOnce() -> Generation,
+) -> (Outcome, Generation) {
+    let caught_up = standing.caught_up;
+    match standing.loaded {
+        None => return (Outcome::KernelRoot, caught_up),
+        Some(_) if standing.lazy => return (Outcome::StayedLazy, caught_up),
+        Some(_) => {}
+    }
+    match current() {
+        current if !standing.generations => (Outcome::FullRequested, current),
+        current if current == caught_up => (Outcome::Covered, caught_up),
+        current => (Outcome::FullBehind, current),
     }
 }
 
@@ -177,6 +205,21 @@ mod tests {
         assert_eq!(decided(standing(3), request(4, RANGE), 4), (Outcome::FullRequested, 4));
         assert_eq!(decided(standing(4), request(4, RANGE), 4), (Outcome::FullRequested, 4));
         assert_eq!(decided(standing(2), request(3, RANGE), 6), (Outcome::FullRequested, 6));
+    }
+
+    #[test]
+    fn a_batch_makes_a_cpu_catch_up_with_what_it_has_loaded() {
+        let decided = |standing: Standing, current| {
+            let (outcome, caught_up) = decide_catching_up(&standing, || Generation::new(current));
+            (outcome, caught_up.number())
+        };
+        assert_eq!(decided(at(3), 3), (Outcome::Covered, 3));
+        assert_eq!(decided(at(3), 4), (Outcome::FullBehind, 4));
+        assert_eq!(decided(at(3), 9), (Outcome::FullBehind, 9));
+        assert_eq!(decided(Standing { lazy: true, ..at(3) }, 4), (Outcome::StayedLazy, 3));
+        assert_eq!(decided(Standing { loaded: None, ..at(3) }, 4), (Outcome::KernelRoot, 3));
+        let without = Standing { generations: false, ..at(3) };
+        assert_eq!(decided(without, 3), (Outcome::FullRequested, 3));
     }
 
     /// What the table owes, from the other side: a CPU claims a generation only if it dropped what was removed before it.

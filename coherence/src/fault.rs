@@ -72,6 +72,16 @@ pub enum Fault {
     RelaxedDetaching,
     /// The devices of a space are not told of changes.
     DevicesNotTold,
+    /// Recording in a batch, no fence between advancing the generation and reading `active`.
+    NoFenceBatch,
+    /// Recording in a batch, `active` is read before the generation is advanced.
+    BatchTargetsReadFirst,
+    /// Recording in a batch does not advance the generation.
+    BatchWithoutGeneration,
+    /// An operation that finds an entry changed by a batch takes it for flushed.
+    BatchNotSettled,
+    /// A batch that finds an entry changed by an operation takes it for flushed.
+    BatchMeetsNobody,
 
     // The rest is there for the explorer's past bugs (`machine/src/simulated/past_bugs/`).
     /// Joining `active` is a load and a plain store, without a fence.
@@ -98,6 +108,10 @@ pub enum Fault {
     DevicesToldFirst,
     /// Devices are told of the addresses, and not that tables are freed.
     DevicesKeepFreedTables,
+    /// A flush takes back what was recorded after it began, too.
+    BatchClearedByRacingFlush,
+    /// A batch's dirty pages are written out before its flush.
+    WrittenBatchNotFlushed,
     /// Flushes that are merged go in steps of the larger page size.
     LargestStride,
     /// A switch between spaces does not look whether the CPU receives everybody's barriers from now on.
@@ -135,7 +149,7 @@ pub enum Fault {
 #[cfg(any(loom, shuttle, simulated))]
 impl Fault {
     /// Every fault that loom's and shuttle's models must catch.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 35] = [
         Self::NoFenceComingBack,
         Self::NoFenceEntering,
         Self::GenerationBeforeSetComingBack,
@@ -166,6 +180,11 @@ impl Fault {
         Self::NoFenceAttaching,
         Self::RelaxedDetaching,
         Self::DevicesNotTold,
+        Self::NoFenceBatch,
+        Self::BatchTargetsReadFirst,
+        Self::BatchWithoutGeneration,
+        Self::BatchNotSettled,
+        Self::BatchMeetsNobody,
     ];
 
     /// Those that show only on machines that can do more than interrupt.

@@ -34,8 +34,8 @@ use crate::{Cause, Coherence, Event, Flush, Platform, Reason, Row, Space};
 /// Made by [`Coherence::gather`]. Dropping it flushes first and drops the list then.
 #[must_use = "a gather that is dropped flushes at once; keep it until the operation is over"]
 pub struct Gather<'a, P: Platform, L> {
-    coherence: &'a Coherence<P>,
-    space: &'a Space,
+    pub(crate) coherence: &'a Coherence<P>,
+    pub(crate) space: &'a Space,
     cause: Cause,
     /// What has to be flushed for the changes so far.
     outstanding: Option<Flush>,
@@ -244,7 +244,7 @@ impl<P: Platform> Coherence<P> {
 /// Proof that what it holds was unhooked, and that no CPU can reach it through the old entries any more.
 #[derive(Debug)]
 #[must_use = "what was unhooked is still waiting to be freed"]
-pub struct Flushed<L>(L);
+pub struct Flushed<L>(pub(crate) L);
 
 impl<L> Flushed<L> {
     /// What may be freed now.

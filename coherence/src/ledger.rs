@@ -24,6 +24,8 @@ names! {
         Fork "fork": "fork() took write permission away to copy later.",
         CopyOnWrite "copy_on_write": "A shared page was replaced by a private copy.",
         Truncate "truncate": "A mapped file became shorter.",
+        Reclaim "reclaim": "Pages were taken back while nobody asked, or are about to be.",
+        Writeback "writeback": "Pages counted as clean from here on.",
         Exec "exec": "A new program replaced the address space.",
         Exit "exit": "The address space ended.",
         Membarrier "membarrier": "membarrier() asked for a memory barrier on other CPUs.",
@@ -49,6 +51,7 @@ names! {
         Ranged "ranged": "Exactly this request was missing: its pages were invalidated one by one.",
         FullRequested "full_requested": "Exactly this request was missing and was for everything.",
         FullBehind "full_behind": "More than this request was missing: everything was invalidated.",
+        StayedLazy "stayed_lazy": "The CPU only borrowed its address space, and compares generations before it uses it again.",
         Barrier "barrier": "Only a memory barrier was asked for.",
     }
 }
@@ -84,6 +87,9 @@ names! {
         SpuriousFault "spurious_fault": "Faults on an access which the entry already allowed.",
         Gather "gather": "Operations that gathered their changes.",
         NestedGather "nested_gather": "Of those, how many flushed all that they promised because another one was in progress.",
+        BatchRecorded "batch_recorded": "Changes whose flush waits for the end of a batch.",
+        BatchSettled "batch_settled": "Operations that flushed everything because they came before the end of a batch.",
+        BatchMet "batch_met": "Batches that took part in the flush of an operation that was not over.",
         TablesFreed "tables_freed": "Requests that freed page tables, which CPUs that borrow must hear of.",
         RemoteFlush "remote_flush": "Requests that the machine carried out on other CPUs by itself, without interrupts.",
         DeviceFlush "device_flush": "Requests that had devices drop what they had cached.",

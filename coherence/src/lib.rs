@@ -120,6 +120,7 @@
 
 mod barrier;
 mod barrier_flags;
+mod batch;
 mod coherence;
 mod cpu;
 mod cpu_set;
@@ -156,6 +157,7 @@ pub const MAX_CPUS: usize = if cfg!(loom) {
 };
 
 pub use barrier_flags::{BarrierFlags, RefusedFlags};
+pub use batch::{Batch, Recorded};
 pub use coherence::Coherence;
 pub use cpu_set::{AtomicCpuSet, CpuId, CpuSet, CpuSetIter};
 pub use crossings::Crossings;

@@ -14,6 +14,8 @@ names! {
         Ranged "ranged": "Small changes are invalidated page by page; without it each flush drops the whole address space.",
         Promotion "promotion": "A change that only adds permissions is not flushed; without it every permission change is.",
         Gather "gather": "One flush serves all changes of an operation; without it each changed page is flushed on its own.",
+        Batch "batch": "Pages that are taken back behind a program's back are flushed together, before the first is used again; \
+            without it each is flushed at once.",
     }
 }
 
@@ -30,16 +32,24 @@ pub struct Switches {
     pub promotion: bool,
     /// See [`Mechanism::Gather`].
     pub gather: bool,
+    /// See [`Mechanism::Batch`].
+    pub batch: bool,
 }
 
 impl Switches {
     /// Every mechanism on.
     pub const ALL: Self =
-        Switches { lazy: true, generations: true, ranged: true, promotion: true, gather: true };
+        Switches { lazy: true, generations: true, ranged: true, promotion: true, gather: true, batch: true };
 
     /// Every mechanism off: the name for this is `vanilla`.
-    pub const VANILLA: Self =
-        Switches { lazy: false, generations: false, ranged: false, promotion: false, gather: false };
+    pub const VANILLA: Self = Switches {
+        lazy: false,
+        generations: false,
+        ranged: false,
+        promotion: false,
+        gather: false,
+        batch: false,
+    };
 
     /// All but the mechanisms named in a list like `lazy,ranged`. `vanilla` names them all; the empty list none.
     ///
@@ -65,6 +75,7 @@ impl Switches {
             Mechanism::Ranged => self.ranged,
             Mechanism::Promotion => self.promotion,
             Mechanism::Gather => self.gather,
+            Mechanism::Batch => self.batch,
         }
     }
 
@@ -75,6 +86,7 @@ impl Switches {
             Mechanism::Ranged => &mut self.ranged,
             Mechanism::Promotion => &mut self.promotion,
             Mechanism::Gather => &mut self.gather,
+            Mechanism::Batch => &mut self.batch,
         }
     }
 
@@ -97,6 +109,7 @@ impl Switches {
             ranged: bits >> Mechanism::Ranged as u64 & 1 == 1,
             promotion: bits >> Mechanism::Promotion as u64 & 1 == 1,
             gather: bits >> Mechanism::Gather as u64 & 1 == 1,
+            batch: bits >> Mechanism::Batch as u64 & 1 == 1,
         }
     }
 }
@@ -138,7 +151,10 @@ mod tests {
             Ok(Switches { ranged: false, promotion: false, ..Switches::ALL })
         );
         assert_eq!(Switches::without("vanilla"), Ok(Switches::VANILLA));
-        assert_eq!(Switches::without("lazy,generations,ranged,promotion,gather"), Ok(Switches::VANILLA));
+        assert_eq!(
+            Switches::without("lazy,generations,ranged,promotion,gather,batch"),
+            Ok(Switches::VANILLA)
+        );
     }
 
     #[test]
@@ -146,8 +162,8 @@ mod tests {
         let error = Switches::without("lazy,eager").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no mechanism 'eager'; there are lazy, generations, ranged, promotion, gather, and vanilla for all \
-             of them"
+            "there is no mechanism 'eager'; there are lazy, generations, ranged, promotion, gather, batch, and vanilla for \
+             all of them"
         );
     }
 

@@ -36,7 +36,7 @@
 //!
 //! **Nobody waits for ever.** An initiator waits with interrupts on, so it answers others while they answer it.
 
-use crate::decision::{Request, Standing, decide};
+use crate::decision::{Request, Standing, decide, decide_catching_up};
 use crate::fault::Fault;
 use crate::flush::{Extent, PageRange};
 use crate::sync::{AtomicU64, Ordering, constructor, fence};
@@ -55,12 +55,15 @@ pub(crate) enum Errand {
     Serialise,
     /// A full fence, and abandon restartable sequences.
     Restart,
+    /// Flush, if the loaded space has changed since the CPU last flushed it: `batch.rs`.
+    CatchUp,
 }
 
 /// How [`PostedRequest::generation`] says what it is, where there is no space.
 const BARRIER: u64 = 0;
 const SERIALISE: u64 = 1;
 const RESTART: u64 = 2;
+const CATCH_UP: u64 = 3;
 
 /// What an interrupt asks a CPU for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,13 +105,14 @@ impl PostedRequest {
         self.ticket.store(ticket, Ordering::Relaxed);
         match errand {
             Errand::Flush(request) => self.post_flush(request),
-            Errand::Barrier => self.post_barrier(BARRIER),
-            Errand::Serialise => self.post_barrier(SERIALISE),
-            Errand::Restart => self.post_barrier(RESTART),
+            Errand::Barrier => self.post_without_space(BARRIER),
+            Errand::Serialise => self.post_without_space(SERIALISE),
+            Errand::CatchUp => self.post_without_space(CATCH_UP),
+            Errand::Restart => self.post_without_space(RESTART),
         }
     }
 
-    fn post_barrier(&self, kind: u64) {
+    fn post_without_space(&self, kind: u64) {
         self.space.store(0, Ordering::Relaxed);
         self.generation.store(kind, Ordering::Relaxed);
     }
@@ -126,7 +130,7 @@ impl PostedRequest {
     }
 
     fn is_flush(&self) -> bool {
-        self.space.load(Ordering::Relaxed) != 0
+        self.space.load(Ordering::Relaxed) != 0 || self.generation.load(Ordering::Relaxed) == CATCH_UP
     }
 
     /// The errand and its ticket.
@@ -136,6 +140,7 @@ impl PostedRequest {
             Some(space) => Errand::Flush(self.read_flush(space, Generation::new(generation))),
             None if generation == SERIALISE => Errand::Serialise,
             None if generation == RESTART => Errand::Restart,
+            None if generation == CATCH_UP => Errand::CatchUp,
             None => Errand::Barrier,
         };
         (errand, self.ticket.load(Ordering::Relaxed))
@@ -224,6 +229,9 @@ impl<P: Platform> Coherence<P> {
         self.tell_devices(me, space, flush);
         self.wait_for_remote(&reach);
         self.wait(me, &targets, ticket);
+        if flush.extent == Extent::All {
+            self.settle_batches(space, generation);
+        }
         FlushedGeneration(generation)
     }
 
@@ -369,8 +377,10 @@ impl<P: Platform> Coherence<P> {
 
     /// Target side: does what one initiator asks for. Interrupts are off.
     fn run(&self, me: CpuId, loaded: Option<&Space>, errand: &Errand) {
-        if let Errand::Flush(request) = errand {
-            return self.execute(me, loaded, request, Executor::Target);
+        match errand {
+            Errand::Flush(request) => return self.execute(me, loaded, request, Executor::Target),
+            Errand::CatchUp => return self.catch_up(me, loaded),
+            Errand::Barrier | Errand::Serialise => {}
         }
         let private = &self.cpu(me).private.0;
         let is_used = private.loaded().is_some() && !private.is_lazy();
@@ -391,13 +401,8 @@ impl<P: Platform> Coherence<P> {
     fn execute(&self, me: CpuId, space: Option<&Space>, request: &Request, executor: Executor) {
         let cpu = self.cpu(me);
         let private = &cpu.private.0;
-        let standing = Standing {
-            loaded: private.loaded(),
-            lazy: private.is_lazy(),
-            caught_up: private.slots.generation(private.slot()),
-            generations: self.switches().generations,
-            remote: executor == Executor::Initiator { remote: true },
-        };
+        let remote = executor == Executor::Initiator { remote: true };
+        let standing = Standing { remote, ..self.standing(me) };
         let current = || space.expect("the loaded space is known to its CPU").generation();
         let (mut outcome, caught_up) = decide(&standing, request, current);
         if outcome == Outcome::FullBehind && self.has_fault(Fault::NoGapRule) {
@@ -427,13 +432,46 @@ impl<P: Platform> Coherence<P> {
                 }));
             }
             (Outcome::LeftLazy, _) => self.let_go(me, space.expect("a borrowed space is known to its CPU")),
-            (Outcome::KernelRoot | Outcome::NotLoaded | Outcome::Covered | Outcome::Barrier, _) => {}
+            (
+                Outcome::KernelRoot
+                | Outcome::NotLoaded
+                | Outcome::Covered
+                | Outcome::StayedLazy
+                | Outcome::Barrier,
+                _,
+            ) => {}
         }
         if caught_up != standing.caught_up {
             private.slots.catch_up(private.slot(), caught_up);
         }
         if executor == Executor::Target {
             cpu.counters.count(Row::Handled(outcome));
+        }
+    }
+
+    /// Target side of a batch's round.
+    fn catch_up(&self, me: CpuId, space: Option<&Space>) {
+        let cpu = self.cpu(me);
+        let private = &cpu.private.0;
+        let current = || space.expect("the loaded space is known to its CPU").generation();
+        let (outcome, caught_up) = decide_catching_up(&self.standing(me), current);
+        if let Outcome::FullBehind | Outcome::FullRequested = outcome {
+            self.platform.invalidate_all();
+            cpu.counters.count(Row::Executed(Executed::RemoteFull));
+            private.slots.catch_up(private.slot(), caught_up);
+        }
+        cpu.counters.count(Row::Handled(outcome));
+    }
+
+    /// What a decision of this CPU depends on.
+    fn standing(&self, me: CpuId) -> Standing {
+        let private = &self.cpu(me).private.0;
+        Standing {
+            loaded: private.loaded(),
+            lazy: private.is_lazy(),
+            caught_up: private.slots.generation(private.slot()),
+            generations: self.switches().generations,
+            remote: false,
         }
     }
 

@@ -20,6 +20,7 @@
 use core::mem::offset_of;
 use core::num::NonZeroU64;
 
+use crate::batch::Batched;
 use crate::devices::Devices;
 use crate::generation::{AtomicGeneration, Generation};
 use crate::registration::{Registration, Registrations};
@@ -54,6 +55,7 @@ pub struct Space {
     pub(crate) lazy: AtomicCpuSet,
     pub(crate) gathers: GathersInProgress,
     pub(crate) devices: Devices,
+    pub(crate) batched: Batched,
     pub(crate) registrations: Registrations,
     pub(crate) barriers: Rounds,
     pub(crate) core_barriers: Rounds,
@@ -85,6 +87,7 @@ impl Space {
                 lazy: AtomicCpuSet::new(),
                 gathers: GathersInProgress::new(),
                 devices: Devices::new(),
+                batched: Batched::new(),
                 registrations: Registrations::new(),
                 barriers: Rounds::new(),
                 core_barriers: Rounds::new(),
@@ -181,6 +184,11 @@ impl GathersInProgress {
     /// Whether the caller's is the only one. Acquire: if another one is no longer counted, its flush is over.
     pub(crate) fn is_alone(&self) -> bool {
         self.0.load(Ordering::Acquire) <= 1
+    }
+
+    /// Whether there is none, of those that the caller could have met under a table's lock. Acquire: as in `is_alone`.
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
     }
 
     /// Ends a gather whose flush is over. Release: see [`is_alone`](Self::is_alone).

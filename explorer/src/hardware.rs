@@ -22,6 +22,8 @@ pub enum Declaration {
     Taken(u64),
     /// A page of this frame was copied: from here on the copy counts.
     Copied(u64),
+    /// A page of this frame was written out: what it holds now counts as all that was stored to it.
+    Written(u64),
 }
 
 /// The hardware around the CPUs: what it does by itself, what an interrupt does, and what it knows.

@@ -22,7 +22,7 @@ use lock_api::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::area::{Area, AreaSnapshot};
 use crate::areas::Areas;
 use crate::changes::Changes;
-use crate::entry::Entry;
+use crate::entry::{Bits, Entry};
 use crate::environment::Environment;
 use crate::error::{Error, OutOfMemory};
 use crate::frame::FrameNumber;
@@ -36,7 +36,6 @@ pub struct AddressSpace<E: Environment> {
     pub(crate) environment: E,
     space: Space,
     /// The tables, for whoever keeps those that it walks in place by other means than the area lock (`mappings`).
-    #[cfg(simulated)]
     pub(crate) tables_in_place: PageTable<E>,
     layout: RwLock<E::AreaLock, Layout<E>>,
     /// While it is held shared, pages of no object, and tables, stay at their addresses.
@@ -84,7 +83,6 @@ impl<E: Environment> AddressSpace<E> {
         Ok(Arc::new_cyclic(|itself| Self {
             environment: environment.clone(),
             space,
-            #[cfg(simulated)]
             tables_in_place: tables.view(),
             layout: RwLock::new(Layout { areas: Areas::new(itself.clone()), tables, heap: Heap::default() }),
             places: RwLock::new(()),
@@ -202,7 +200,11 @@ impl<E: Environment> AddressSpace<E> {
         for area in layout.areas.iter() {
             layout.tables.for_each_leaf(area.range(), |leaf, part| {
                 for (address, _) in leaf.used_pages(part) {
-                    let frame = leaf.replace(address, Entry::EMPTY).frame();
+                    let old = leaf.replace(address, Entry::EMPTY);
+                    let frame = old.frame();
+                    if old.has(Bits::DIRTY) {
+                        frames.note_dirty(frame);
+                    }
                     if !self.is_zero_frame(frame) {
                         gone += 1;
                         frames.release(self.environment.current_cpu(), frame);

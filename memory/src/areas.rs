@@ -10,6 +10,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Weak;
+use alloc::vec::Vec;
 
 use intrusive_collections::rbtree::{Cursor, CursorMut};
 use intrusive_collections::{Bound, KeyAdapter, RBTree, RBTreeAtomicLink, intrusive_adapter};
@@ -18,6 +19,7 @@ use crate::address_space::AddressSpace;
 use crate::area::{Area, AreaFlags};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::mappings::Leaving;
 use crate::range::{PAGE_SIZE, PageRange, USER_END};
 
 /// Linux's default for `vm.max_map_count`.
@@ -192,6 +194,13 @@ impl<E: Environment> Areas<E> {
         self.count += 1;
         area.register(&self.space);
         self.tree.back_mut().insert_after(Box::new(area));
+    }
+
+    /// What is about to be removed with a range, of objects, until its flush is over; `None` if nothing is there at all.
+    pub(crate) fn leaving(&self, range: PageRange) -> Option<Vec<Leaving<E>>> {
+        let mut overlapping = self.overlapping(range).peekable();
+        overlapping.peek()?;
+        Some(overlapping.filter_map(|area| Leaving::enter(area.backing()?, &self.space)).collect())
     }
 
     /// Takes a range out of the areas.

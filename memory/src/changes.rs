@@ -20,6 +20,7 @@ pub(crate) struct Changes<'a, E: Environment> {
     gather: Option<Gather<'a, E::Platform, FrameList>>,
     /// A table lock is held to the end: nobody may be let run meanwhile, since the lock spins.
     under_lock: bool,
+    has_settled: bool,
 }
 
 impl<'a, E: Environment> Changes<'a, E> {
@@ -27,7 +28,7 @@ impl<'a, E: Environment> Changes<'a, E> {
     /// an entry that this operation emptied knows of it (the nested rule of `coherence::gather`).
     pub(crate) fn new(environment: &'a E, space: &'a Space, cause: Cause) -> Self {
         let gather = environment.coherence().gather(space, cause, FrameList::default());
-        Self { environment, gather: Some(gather), under_lock: false }
+        Self { environment, gather: Some(gather), under_lock: false, has_settled: false }
     }
 
     /// Begins an operation all of whose changes are made and flushed under one table lock, which is held already and until it is
@@ -35,7 +36,19 @@ impl<'a, E: Environment> Changes<'a, E> {
     /// table, or under the exclusive area lock.
     pub(crate) fn under_lock(environment: &'a E, space: &'a Space, cause: Cause) -> Self {
         let gather = environment.coherence().gather_under_lock(space, cause, FrameList::default());
-        Self { environment, gather: Some(gather), under_lock: true }
+        Self { environment, gather: Some(gather), under_lock: true, has_settled: false }
+    }
+
+    /// To be called under the lock of each table whose entries are looked at, each time it is taken: a batch may have changed some,
+    /// and not flushed yet (`page_batch`).
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        if core::mem::replace(&mut self.has_settled, true) && is_made(Mistake::SettledOnlyOnce) {
+            return;
+        }
+        if let Some(gather) = &mut self.gather {
+            gather.settle();
+        }
     }
 
     /// Takes note that the page at `address` had `old` (as an atomic exchange returned it) and now has `new`.

@@ -51,6 +51,10 @@ impl<E: Environment> AddressSpace<E> {
         let Some(copy) = copy else {
             return Ok(Attempt::Again);
         };
+        if !is_made(Mistake::CopySourceNotSettled) {
+            // The right to write may have been taken away in a batch that has not flushed yet.
+            self.environment.coherence().settle(self.space(), Cause::CopyOnWrite);
+        }
         let old = leaf.replace(page, Entry::EMPTY);
         let was_zero = self.is_zero_frame(old.frame());
         if !was_zero {

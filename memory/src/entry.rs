@@ -88,6 +88,10 @@ impl Entry {
         self.0 & bits.bits() == bits.bits()
     }
 
+    pub(crate) fn has_any(self, bits: Bits) -> bool {
+        self.0 & bits.bits() != 0
+    }
+
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }

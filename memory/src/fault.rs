@@ -23,6 +23,7 @@ use crate::error::{Error, Fault};
 use crate::frame::FrameRef;
 use crate::limits::Limit;
 use crate::map::has_guard_gap;
+use crate::object::MemoryObject;
 use crate::range::{PAGE_SIZE, PageRange, USER_END, round_down};
 use crate::rights::{Access, Rights};
 
@@ -102,6 +103,8 @@ impl<E: Environment> AddressSpace<E> {
         page: u64,
         access: Access,
     ) -> Result<Attempt, Fault> {
+        let object = area.backing().and_then(|backing| backing.object());
+        let cuts = object.map(MemoryObject::cuts);
         let (frame, writable) = match &area.source {
             Source::Anonymous if access.write => (Some(FrameRef::zeroed(&self.environment)?), true),
             Source::Anonymous => (None, false),
@@ -128,7 +131,15 @@ impl<E: Environment> AddressSpace<E> {
         if !leaf.entry(page).is_empty() {
             return Ok(Attempt::Again);
         }
-        // No flush: the entry was empty, and no CPU caches that.
+        if object.map(MemoryObject::cuts) != cuts {
+            // The page may have been cut off since it was got, by someone who looked here before (`truncate`).
+            return Ok(Attempt::Again);
+        }
+        if !area.is_shared() {
+            // A batch may have taken another page out here and not flushed yet. Some CPU would go on using that beside this (D4).
+            self.environment.coherence().settle(self.space(), Cause::Reclaim);
+        }
+        // No flush for this page: the entry was empty, and no CPU caches that.
         leaf.replace(page, entry);
         drop(leaf);
         if let Some(frame) = frame {

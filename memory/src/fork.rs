@@ -67,6 +67,7 @@ impl<E: Environment> AddressSpace<E> {
     ) -> Result<(), OutOfMemory> {
         let frames = self.environment.frames();
         layout.tables.try_for_each_leaf(area.range(), |leaf, part| {
+            changes.settle();
             if leaf.is_empty() {
                 return Ok(());
             }

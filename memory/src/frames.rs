@@ -13,7 +13,7 @@
 
 use core::ops::Range;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
 
 use coherence::{CpuId, MAX_CPUS};
 use lock_api::{Mutex, RawMutex};
@@ -36,6 +36,8 @@ pub(crate) struct Metadata<L> {
     pub(crate) references: AtomicU32,
     /// For a page table: how many of its entries are not empty; the lock is the table's lock.
     pub(crate) table: Mutex<L, u16>,
+    /// The page of an object was stored to, and has not been written out since. Means nothing for other frames.
+    dirty: AtomicBool,
     link: BlockLink,
 }
 
@@ -112,6 +114,7 @@ impl<L: RawMutex> Frames<L> {
             let fresh = Metadata {
                 references: AtomicU32::new(0),
                 table: Mutex::const_new(L::INIT, 0),
+                dirty: AtomicBool::new(false),
                 link: BlockLink::new(),
             };
             // SAFETY: inside the carved range (`size` covers `limit` of them), page-aligned, and not yet shared.
@@ -247,6 +250,21 @@ impl<L: RawMutex> Frames<L> {
     pub(crate) fn references(&self, frame: FrameNumber) -> u32 {
         // Acquire: what past owners did to the frame comes before what a caller that finds itself alone does.
         self.metadata(frame).references.load(Acquire)
+    }
+
+    /// Marks a page as stored to: under the lock of a table whose entry says so, or of the object. Those locks order the mark.
+    pub(crate) fn note_dirty(&self, frame: FrameNumber) {
+        self.metadata(frame).dirty.store(true, Relaxed);
+    }
+
+    /// Takes the mark away; says whether it was there.
+    pub(crate) fn take_dirty(&self, frame: FrameNumber) -> bool {
+        self.metadata(frame).dirty.swap(false, Relaxed)
+    }
+
+    /// Whether the mark is there.
+    pub(crate) fn is_dirty(&self, frame: FrameNumber) -> bool {
+        self.metadata(frame).dirty.load(Relaxed)
     }
 
     /// The frame of zeroes that stands in for anonymous memory that was only read. It is never freed, and entries

@@ -7,6 +7,8 @@
 //!
 //! * **Tables stay.** While the list is held, no table that maps a listed range is freed: an operation that removes areas takes
 //!   them off the list, for which it waits, before it unhooks tables.
+//! * **Nothing that is still reachable is missed.** An operation that empties entries for good enters its space as
+//!   [leaving](Leaving) before it takes areas off the list, until its flush is over. Walks meet it (`page_batch`).
 //! * **No entry is missed.** An entry is emptied before its area leaves the list. One that moves (`relocation`) does so while the list is
 //!   held exclusively, until the flush is over; else a walk could look at the new place too early and at the old one too late. A child's area is entered
 //!   before its entries are copied, and behind its parent's, and walks go in this order.
@@ -14,7 +16,6 @@
 //!
 //! Locks: an area lock, then a list, then table locks. A list may be held while a flush is waited for.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -25,6 +26,8 @@ use crate::address_space::AddressSpace;
 use crate::area::object_page;
 use crate::backing::BackingRef;
 use crate::environment::Environment;
+use crate::page_batch::PageBatch;
+use crate::page_table::Leaf;
 use crate::range::{PAGE_SIZE, PageRange};
 
 /// The areas that show an object.
@@ -33,11 +36,14 @@ pub(crate) struct Mappings<E: Environment>(RwLock<E::AreaLock, List<E>>);
 /// In the order in which they were entered.
 pub(crate) struct List<E: Environment> {
     next: u64,
-    entered: BTreeMap<u64, Mapping<E>>,
+    entered: Vec<Mapping<E>>,
+    /// Spaces from which areas are being removed.
+    leaving: Vec<(u64, Weak<AddressSpace<E>>)>,
 }
 
 /// One area. The page at address A is the object's page A / 4096 + `distance` (wrapping).
 struct Mapping<E: Environment> {
+    ticket: u64,
     space: Weak<AddressSpace<E>>,
     range: PageRange,
     distance: u64,
@@ -45,12 +51,13 @@ struct Mapping<E: Environment> {
 
 impl<E: Environment> Mappings<E> {
     pub(crate) fn new() -> Self {
-        Self(RwLock::new(List { next: 0, entered: BTreeMap::new() }))
+        Self(RwLock::new(List { next: 0, entered: Vec::new(), leaving: Vec::new() }))
     }
 
-    /// Whether no area shows the object.
+    /// Whether nothing shows the object, nor may be reached through what showed it.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.read().entered.is_empty()
+        let list = self.0.read();
+        list.entered.is_empty() && list.leaving.is_empty()
     }
 
     /// Keeps all walks out.
@@ -58,24 +65,40 @@ impl<E: Environment> Mappings<E> {
         self.0.write()
     }
 
-    /// Visits every range of addresses that shows some of these pages.
-    pub(crate) fn for_each(
+    /// Visits every locked leaf table that shows some of these pages, on behalf of a batch, with the part that does and the page that
+    /// this starts with.
+    pub(crate) fn for_each_leaf(
         &self,
         pages: Range<u64>,
-        mut visit: impl FnMut(&Arc<AddressSpace<E>>, PageRange),
+        batch: &mut PageBatch<'_, E>,
+        mut visit: impl FnMut(&mut PageBatch<'_, E>, &Arc<AddressSpace<E>>, &mut Leaf<'_, E>, PageRange, u64),
     ) {
         // Dropped after the list is released: the last reference to a space takes its areas off lists, this one too.
         let mut visited = Vec::new();
         let list = self.0.read();
-        for mapping in list.entered.values() {
+        for mapping in &list.entered {
             // A space that is on its way out is one in which nothing will ever run again.
             if let Some(part) = mapping.part(&pages)
                 && let Some(space) = mapping.space.upgrade()
             {
-                visit(&space, part);
+                space.tables_in_place.for_each_leaf(part, |leaf, part| {
+                    batch.meet(&space);
+                    visit(batch, &space, leaf, part, object_page(part.start(), mapping.distance));
+                });
                 visited.push(space);
             }
         }
+        for space in list.leaving.iter().filter_map(|(_, space)| space.upgrade()) {
+            batch.meet(&space);
+            visited.push(space);
+        }
+    }
+}
+
+impl<E: Environment> List<E> {
+    /// Where the area of that ticket is. (Tickets ascend, and lists are short: a tree cost more.)
+    fn position(&self, ticket: u64) -> Option<usize> {
+        self.entered.binary_search_by_key(&ticket, |mapping| mapping.ticket).ok()
     }
 }
 
@@ -108,26 +131,51 @@ impl<E: Environment> Registration<E> {
         let mut list = backing.object()?.mappings().exclusive();
         let ticket = list.next;
         list.next += 1;
-        list.entered.insert(ticket, Mapping { space: space.clone(), range, distance });
+        list.entered.push(Mapping { ticket, space: space.clone(), range, distance });
         drop(list);
         Some(Self { backing: backing.clone(), ticket })
     }
 
     /// The area has other ends now.
     pub(crate) fn follow(&self, range: PageRange) {
-        if let Some(object) = self.backing.object()
-            && let Some(mapping) = object.mappings().exclusive().entered.get_mut(&self.ticket)
-        {
-            mapping.range = range;
+        let Some(object) = self.backing.object() else { return };
+        let mut list = object.mappings().exclusive();
+        if let Some(index) = list.position(self.ticket) {
+            list.entered[index].range = range;
         }
     }
 }
 
 impl<E: Environment> Drop for Registration<E> {
     fn drop(&mut self) {
+        let Some(object) = self.backing.object() else { return };
+        let mut list = object.mappings().exclusive();
+        let left = list.position(self.ticket).map(|index| list.entered.remove(index));
+        debug_assert!(left.is_some(), "an area was on no list");
+    }
+}
+
+/// A space from which an area that shows an object is being removed, until this is dropped, which is after the flush.
+pub(crate) struct Leaving<E: Environment> {
+    backing: BackingRef<E>,
+    ticket: u64,
+}
+
+impl<E: Environment> Leaving<E> {
+    pub(crate) fn enter(backing: &BackingRef<E>, space: &Weak<AddressSpace<E>>) -> Option<Self> {
+        let mut list = backing.object()?.mappings().exclusive();
+        let ticket = list.next;
+        list.next += 1;
+        list.leaving.push((ticket, space.clone()));
+        drop(list);
+        Some(Self { backing: backing.clone(), ticket })
+    }
+}
+
+impl<E: Environment> Drop for Leaving<E> {
+    fn drop(&mut self) {
         if let Some(object) = self.backing.object() {
-            let left = object.mappings().exclusive().entered.remove(&self.ticket);
-            debug_assert!(left.is_some(), "an area was on no list");
+            object.mappings().exclusive().leaving.retain(|(ticket, _)| *ticket != self.ticket);
         }
     }
 }

@@ -23,6 +23,10 @@ pub enum Mistake {
     ZeroesNotFlushed,
     /// `mremap` lets others at the pages again before it flushes.
     MoveFlushedAfterUnlock,
+    /// An operation looks for what batches have left pending at the first table that it locks, and at no other.
+    SettledOnlyOnce,
+    /// A page is copied although stores to it may still land.
+    CopySourceNotSettled,
     /// `mremap` flushes anonymous pages only once, after it has let others at them again.
     MoveFlushedAtEnd,
     /// `mremap` flushes the addresses that pages go to.

@@ -10,6 +10,9 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::sync::atomic::Ordering::Relaxed;
 
 use lock_api::Mutex;
 
@@ -19,6 +22,7 @@ use crate::error::OutOfMemory;
 use crate::frame::FrameRef;
 use crate::mappings::Mappings;
 use crate::range::PAGE_SIZE;
+use crate::sync::AtomicU64;
 
 const PAGE: usize = PAGE_SIZE as usize;
 
@@ -28,6 +32,8 @@ pub struct MemoryObject<E: Environment> {
     identity: Identity,
     name: String,
     mappings: Mappings<E>,
+    /// How often it has been cut.
+    cuts: AtomicU64,
     contents: Mutex<E::TableLock, Contents<E>>,
 }
 
@@ -58,12 +64,56 @@ impl<E: Environment> MemoryObject<E> {
     ) -> Self {
         let contents = Contents { size, original, pages: BTreeMap::new() };
         let (mappings, contents) = (Mappings::new(), Mutex::new(contents));
-        Self { environment: environment.clone(), identity, name, mappings, contents }
+        let cuts = AtomicU64::new(0);
+        Self { environment: environment.clone(), identity, name, mappings, cuts, contents }
     }
 
     /// Length in bytes.
     pub fn size(&self) -> u64 {
         self.contents.lock().size
+    }
+
+    pub(crate) fn environment(&self) -> &E {
+        &self.environment
+    }
+
+    /// How often pages were cut off. A fault asks before it gets a page, and again under the lock of the table that it is to be
+    /// entered in. Relaxed: that lock orders it against whoever looks there for pages that were cut off.
+    pub(crate) fn cuts(&self) -> u64 {
+        self.cuts.load(Relaxed)
+    }
+
+    /// The pages of a range that are in memory.
+    pub(crate) fn resident(&self, pages: Range<u64>) -> Vec<(u64, FrameRef<E>)> {
+        let contents = self.contents.lock();
+        contents.pages.range(pages).map(|(page, frame)| (*page, frame.clone())).collect()
+    }
+
+    /// Those of them that nobody has stored to, as far as is known, and that can be made again.
+    pub(crate) fn reproducible(&self, pages: Range<u64>) -> Vec<(u64, FrameRef<E>)> {
+        let contents = self.contents.lock();
+        let known = pages.start..pages.end.min((contents.original.len() as u64).div_ceil(PAGE_SIZE));
+        let is_clean = |frame: &FrameRef<E>| !self.environment.frames().is_dirty(frame.number());
+        let resident = contents.pages.range(known.start..known.end.max(known.start));
+        resident.filter(|(_, frame)| is_clean(frame)).map(|(page, frame)| (*page, frame.clone())).collect()
+    }
+
+    /// Lets go of pages that nobody maps, has stored to, or has come for; says of how many. The caller has flushed.
+    pub(crate) fn give_back(&self, candidates: Vec<(u64, FrameRef<E>)>) -> usize {
+        let frames = self.environment.frames();
+        let mut contents = self.contents.lock();
+        let before = contents.pages.len();
+        for (page, frame) in &candidates {
+            // One reference is the object's and one the candidate's.
+            let is_idle = frames.references(frame.number()) == 2 && !frames.is_dirty(frame.number());
+            if is_idle && contents.pages.get(page).is_some_and(|kept| kept.number() == frame.number()) {
+                contents.pages.remove(page);
+            }
+        }
+        let gone = before - contents.pages.len();
+        drop(contents);
+        drop(candidates);
+        gone
     }
 
     /// Who maps it.
@@ -118,6 +168,7 @@ impl<E: Environment> MemoryObject<E> {
                 Err(error) if done == 0 => return Err(error),
                 Err(_) => break,
             };
+            self.environment.frames().note_dirty(frame.number());
             frame.write(start, &bytes[done..done + length]);
             done += length;
         }
@@ -136,8 +187,10 @@ impl<E: Environment> MemoryObject<E> {
             contents.original = &contents.original[..kept];
             let (page, tail) = split(size);
             if let Some(frame) = contents.pages.get(&page) {
+                self.environment.frames().note_dirty(frame.number());
                 frame.clear(tail, PAGE - tail);
             }
+            self.cuts.fetch_add(1, Relaxed);
         }
         contents.size = size;
         drop(contents);
@@ -155,6 +208,8 @@ impl<E: Environment> Contents<E> {
             Entry::Vacant(vacant) => {
                 let bytes = original_part(original, page * PAGE_SIZE, PAGE);
                 let frame = FrameRef::allocate(environment)?;
+                // The mark may be left from the frame's last owner.
+                environment.frames().take_dirty(frame.number());
                 frame.write(0, bytes);
                 frame.clear(bytes.len(), PAGE - bytes.len());
                 Ok(vacant.insert(frame))

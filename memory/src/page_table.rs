@@ -167,7 +167,6 @@ impl<E: Environment> PageTable<E> {
         Ok(Self { environment: environment.clone(), root, owns: true })
     }
 
-    #[cfg(simulated)]
     /// The same tables again, for walks; they do not end with this.
     pub(crate) fn view(&self) -> Self {
         Self { environment: self.environment.clone(), root: self.root, owns: false }

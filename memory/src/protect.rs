@@ -67,6 +67,7 @@ impl<E: Environment> AddressSpace<E> {
 
     fn protect_pages(&self, tables: &PageTable<E>, area: &Area<E>, changes: &mut Changes<'_, E>) {
         tables.for_each_leaf(area.range(), |leaf, part| {
+            changes.settle();
             for (address, _) in leaf.used_pages(part) {
                 let changed = leaf.update(address, |old| {
                     let new = self.entry_for(area, old);

@@ -132,6 +132,8 @@ impl<'a, E: Environment> Relocation<'a, E> {
         if !is_made(Mistake::MovedBesideReverseWalks) && !is_made(Mistake::MovedTableReadTooEarly) {
             relocation.keep_others_off();
         }
+        // Once is enough: who could change these entries in a batch is kept off.
+        relocation.changes.settle();
         relocation
     }
 

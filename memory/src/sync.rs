@@ -45,3 +45,12 @@ pub(crate) fn frame_copied(frame: FrameNumber) {
     #[cfg(not(simulated))]
     let _ = frame;
 }
+
+/// From here on what was read of this frame counts as all that was stored to it.
+#[inline]
+pub(crate) fn frame_written(frame: FrameNumber) {
+    #[cfg(simulated)]
+    explorer::declare(explorer::Declaration::Written(frame.address()));
+    #[cfg(not(simulated))]
+    let _ = frame;
+}

@@ -1,62 +1,34 @@
 //! What becomes of mappings when their object grows shorter.
 //!
-//! The object first cuts its pages off (so that no fault brings one back), then every address space that maps it drops
-//! its entries for them, private copies included, as on Linux: an access finds the object's end (`SIGBUS`), or fresh
-//! zeroes if the object has grown again.
-
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+//! The object first cuts its pages off (so that no fault brings one back), then all entries that map them are dropped,
+//! private copies included, as on Linux: an access finds the object's end (`SIGBUS`), or fresh zeroes if the object has
+//! grown again. Whoever maps it is found in the object's list, and no area lock is taken.
+//!
+//! * All spaces together are one batch, so there is one round of interrupts, over before the call returns.
+//! * An operation that has emptied an entry and not flushed yet is met (`PageBatch::meet`): its flush is waited for as if it were
+//!   our own. Else the call would return while a CPU still reads what was cut off.
+//! * A page fault that got its page before that was cut finds under its table's lock that the object has been
+//!   [cut](MemoryObject::cuts) since, and looks again. If it came first, the walk finds its entry under the same lock.
 
 use coherence::Cause;
 
-use crate::address_space::AddressSpace;
-use crate::area::{Area, Source, object_page};
 use crate::environment::Environment;
 use crate::object::MemoryObject;
-use crate::range::{PAGE_SIZE, PageRange};
+use crate::page_batch::PageBatch;
 
 impl<E: Environment> MemoryObject<E> {
-    /// Drops all entries that map pages from `first_page` on. To be called after the object has lost them.
+    /// Drops all entries that map pages from `first_page` on. To be called after the object has lost them, and before it may
+    /// have others in their place. May sleep.
     pub fn forget_mapped(&self, first_page: u64) {
         if self.mappings().is_empty() {
             return;
         }
-        let mut spaces: Vec<Arc<AddressSpace<E>>> = Vec::new();
-        self.mappings().for_each(first_page..u64::MAX, |space, _| {
-            if !spaces.iter().any(|known| Arc::ptr_eq(known, space)) {
-                spaces.push(space.clone());
+        let mut batch = PageBatch::new(self.environment(), Cause::Truncate);
+        self.mappings().for_each_leaf(first_page..u64::MAX, &mut batch, |batch, space, leaf, part, _| {
+            for (address, _) in leaf.used_pages(part) {
+                batch.take_out(space, leaf, address);
             }
         });
-        for space in spaces {
-            space.drop_object_pages(self, first_page);
-        }
-    }
-}
-
-impl<E: Environment> AddressSpace<E> {
-    fn drop_object_pages(&self, object: &MemoryObject<E>, first_page: u64) {
-        // Exclusive: a fault that got its page from the object before that was cut has installed it by now.
-        let layout = self.exclusive();
-        let mut changes = self.changes(Cause::Truncate);
-        let lost: Vec<PageRange> =
-            layout.areas.iter().filter_map(|area| area.range_behind(object, first_page)).collect();
-        for range in lost {
-            self.zap(&layout.tables, range, &mut changes);
-        }
-        // Before the area lock is released, as everywhere.
-        changes.finish();
-    }
-}
-
-impl<E: Environment> Area<E> {
-    /// The part of the area that maps pages of `object` from `first_page` on.
-    fn range_behind(&self, object: &MemoryObject<E>, first_page: u64) -> Option<PageRange> {
-        let Source::Object { backing, distance } = &self.source else { return None };
-        if !backing.object().is_some_and(|mine| core::ptr::eq(mine, object)) {
-            return None;
-        }
-        let kept = first_page.saturating_sub(object_page(self.start(), *distance));
-        let start = kept.checked_mul(PAGE_SIZE).and_then(|bytes| self.start().checked_add(bytes))?;
-        PageRange::between(start.min(self.end()), self.end())
+        batch.finish();
     }
 }

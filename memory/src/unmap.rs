@@ -8,7 +8,7 @@ use coherence::Cause;
 
 use crate::address_space::{AddressSpace, Layout};
 use crate::changes::Changes;
-use crate::entry::Entry;
+use crate::entry::{Bits, Entry};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::page_table::{LEAF_SPAN, Leaf, PageTable};
@@ -31,9 +31,7 @@ impl<E: Environment> AddressSpace<E> {
     /// Removes all mappings in a range, tables included. When it returns, the flush is over, so the addresses may be
     /// mapped anew at once.
     pub(crate) fn remove(&self, layout: &mut Layout<E>, range: PageRange, cause: Cause) {
-        if layout.areas.is_free(range) {
-            return;
-        }
+        let Some(leaving) = layout.areas.leaving(range) else { return };
         let mut changes = self.changes(cause);
         self.zap(&layout.tables, range, &mut changes);
         // After its entries are empty an area leaves its object's list, and after that its tables are unhooked (`mappings`).
@@ -41,6 +39,7 @@ impl<E: Environment> AddressSpace<E> {
         self.take_spare_tables(layout, range, &mut changes);
         // Under the exclusive area lock: until the flush is over, nobody may map anything else here (D4).
         changes.finish();
+        drop(leaving);
     }
 
     /// Unhooks the tables that mapped part of `range`, from which all areas are gone, where nothing else uses them.
@@ -65,6 +64,7 @@ impl<E: Environment> AddressSpace<E> {
 
     /// As [`AddressSpace::zap`], for a part of one table.
     pub(crate) fn zap_leaf(&self, leaf: &mut Leaf<'_, E>, part: PageRange, changes: &mut Changes<'_, E>) {
+        changes.settle();
         if leaf.is_empty() {
             return;
         }
@@ -72,6 +72,9 @@ impl<E: Environment> AddressSpace<E> {
         for (address, _) in leaf.used_pages(part) {
             let old = leaf.replace(address, Entry::EMPTY);
             changes.changed(address, old, Entry::EMPTY);
+            if old.has(Bits::DIRTY) {
+                self.environment.frames().note_dirty(old.frame());
+            }
             gone += u64::from(!self.is_zero_frame(old.frame()));
             changes.release_later(old.frame());
         }

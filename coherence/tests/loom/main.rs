@@ -9,6 +9,7 @@
 #![cfg(loom)]
 
 mod barriers;
+mod batch;
 mod devices;
 mod machine;
 mod remote;

@@ -9,6 +9,7 @@ use loom::sync::atomic::Ordering::Relaxed;
 
 use crate::Scenario;
 use crate::barriers::*;
+use crate::batch::*;
 use crate::devices::*;
 use crate::machine::{EARLY_RETURN, PAGE, World};
 use crate::remote::*;
@@ -229,7 +230,7 @@ pub(crate) const TWO_INITIATORS_AND_ONE_COMING_BACK: Scenario = Scenario {
     ..TWO_CPUS
 };
 
-const PRESENT: Translation = Translation {
+pub(crate) const PRESENT: Translation = Translation {
     present: true,
     frame: 1,
     writable: true,
@@ -242,7 +243,7 @@ const PRESENT: Translation = Translation {
     other: 0,
     software: 0,
 };
-const ABSENT: Translation = Translation { present: false, ..PRESENT };
+pub(crate) const ABSENT: Translation = Translation { present: false, ..PRESENT };
 
 /// Two operations drop the same page. Whichever finds it gone already may not say "gone" while its CPU holds it.
 pub(crate) const NESTED_GATHERS: Scenario = Scenario {
@@ -307,6 +308,11 @@ tests! {
     remote_flush_beside_going_lazy: REMOTE_BESIDE_GOING_LAZY,
     device_being_attached: ATTACHING,
     device_being_detached: DETACHING,
+    batch_and_coming_back: BATCH_AND_COMING_BACK,
+    batch_and_user: BATCH_AND_USER,
+    batch_and_operation: BATCH_AND_OPERATION,
+    batch_meets_operation: BATCH_MEETS_OPERATION,
+    batch_and_racing_flush: BATCH_AND_RACING_FLUSH,
     barrier_beside_user_code: BESIDE_USER_CODE,
     barrier_beside_a_crossing: BESIDE_A_CROSSING,
     barrier_beside_a_system_call: BESIDE_A_SYSTEM_CALL,

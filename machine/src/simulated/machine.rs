@@ -1,12 +1,13 @@
 //! The machine: its RAM, its CPUs' caches, the library under check, and the oracle that watches.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use coherence::{Coherence, CpuId, Mode, Switches};
 use explorer::{AtomicU64, Declaration, Digest, Hardware, Step, Store};
 use lock_api::RawMutex;
-use memory::{AddressSpace, Environment, FrameNumber, Frames, PAGE_SIZE};
+use memory::{AddressSpace, Environment, FrameNumber, Frames, MemoryObject, PAGE_SIZE};
 
 use super::caches::Caches;
 use super::hypervisor::{Hypervisor, VirtualCpu};
@@ -24,6 +25,9 @@ const RAM: usize = FRAMES * PAGE_SIZE as usize;
 
 /// An address space on this machine.
 pub(super) type SimulatedSpace = AddressSpace<SimulatedEnvironment>;
+
+/// An object on this machine.
+pub(super) type SimulatedObject = MemoryObject<SimulatedEnvironment>;
 
 /// What each run's machine is like.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +75,9 @@ pub(super) struct Hidden {
     pub(super) oracle: Oracle,
     pub(super) order: Order,
     pub(super) spaces: Vec<Arc<SimulatedSpace>>,
+    pub(super) objects: Vec<Arc<SimulatedObject>>,
+    /// The first word of each page of each object as it was written out last.
+    pub(super) disk: BTreeMap<(usize, u64), u64>,
     pub(super) loaded: Vec<Option<Arc<SimulatedSpace>>>,
     pub(super) modes: Vec<Mode>,
     /// Invalidations that have not arrived everywhere.
@@ -144,6 +151,8 @@ impl SimulatedEnvironment {
             oracle: Oracle::new(build.cpus),
             order: Order::new(build.cpus),
             spaces: Vec::new(),
+            objects: Vec::new(),
+            disk: BTreeMap::new(),
             loaded: vec![None; build.cpus],
             modes: vec![Mode::Idle; build.cpus],
             on_their_way: Vec::new(),
@@ -293,12 +302,17 @@ impl Hardware for SimulatedEnvironment {
                 // The copier now depends on what it read.
                 explorer::observe(self.0.digest_of(frame).number());
             }
+            Declaration::Written(frame) => {
+                // The writer now depends on what it read.
+                explorer::observe(self.0.digest_of(frame).number());
+            }
         }
         drop(hidden);
         explorer::narrate(|| match declaration {
             Declaration::Given(frame) => format!("frame {:x} is given", frame >> 12),
             Declaration::Taken(frame) => format!("frame {:x} is free", frame >> 12),
             Declaration::Copied(frame) => format!("frame {:x} is copied", frame >> 12),
+            Declaration::Written(frame) => format!("frame {:x} is written out", frame >> 12),
         });
     }
 

@@ -23,6 +23,7 @@ mod events;
 mod hypervisor;
 mod locks;
 mod machine;
+mod objects;
 mod operation;
 mod oracle;
 mod order;

@@ -385,6 +385,7 @@ impl SimulatedEnvironment {
             explorer::as_cpu(cpu, || self.leave());
         }
         explorer::as_cpu(0, || self.detach_last_device());
+        self.check_objects()?;
         let spaces = std::mem::take(&mut self.0.hidden().spaces);
         let kept = spaces
             .iter()
@@ -400,6 +401,7 @@ impl SimulatedEnvironment {
         drop(spaces);
         let kept = std::mem::take(&mut self.0.hidden().kept);
         kept.into_iter().for_each(|frame| self.frames().release(self.current_cpu(), frame));
+        self.forget_objects();
         let (free, before) = (self.frames().statistics().free, self.0.hidden().free);
         if free == before {
             Ok(())

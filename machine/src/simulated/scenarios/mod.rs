@@ -2,6 +2,7 @@
 
 pub(super) mod address;
 pub(super) mod barrier;
+pub(super) mod batch;
 pub(super) mod broadcast;
 pub(super) mod copy;
 pub(super) mod cores;
@@ -132,6 +133,19 @@ pub(super) const ALL: &[&Scenario] = &[
     &sequences::SEQUENCE_AND_TICK,
     &sequences::SEQUENCE_AND_COMING_BACK,
     &sequences::SEQUENCES_ON_ONE_CPU,
+    &batch::RECLAIM_AND_READER,
+    &batch::RECLAIM_AND_WRITER,
+    &batch::RECLAIM_AND_MUNMAP,
+    &batch::RECLAIM_AND_MREMAP,
+    &batch::RECLAIM_AND_UNMAP_OF_TWO_TABLES,
+    &batch::RECLAIM_AND_TWO_DROPS,
+    &batch::RECLAIM_AND_PRIVATE_COPY,
+    &batch::CLEAN_AND_WRITER,
+    &batch::CLEAN_AND_MPROTECT,
+    &batch::CLEAN_AND_MUNMAP,
+    &batch::CLEAN_TWICE_AND_WRITER,
+    &batch::TRUNCATE_AND_READER,
+    &batch::TRUNCATE_AND_MUNMAP,
 ];
 
 /// The scenario of that name.

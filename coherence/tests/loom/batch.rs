@@ -1,0 +1,159 @@
+//! Batches: who unmaps records, and flushes later. CPU 0 is the agent's, which has no space loaded.
+
+use std::sync::Arc;
+
+use coherence::{Cause, Fault, Flush};
+use loom::sync::atomic::Ordering::Relaxed;
+
+use crate::Scenario;
+use crate::machine::{EARLY_RETURN, PAGE, World};
+use crate::scenarios::{ABSENT, PRESENT, TWO_CPUS};
+
+/// Takes page 0 out under its table's lock, as an agent does.
+fn take_out<'a>(
+    world: &'a World,
+    lock: &loom::sync::Mutex<()>,
+) -> coherence::Batch<'a, crate::machine::Hardware, ()> {
+    let mut batch = world.coherence.batch(Cause::Reclaim, ());
+    let guard = lock.lock().unwrap();
+    world.tables().entries[0].store(0, Relaxed);
+    let _ = batch.change(&world.spaces[0], 0, PAGE, &PRESENT, &ABSENT);
+    drop(guard);
+    batch
+}
+
+fn caches_page_0(world: &Arc<World>) {
+    world.on(1, |world| {
+        world.activate(0);
+        world.touch(0);
+    });
+}
+
+/// CPU 1 comes back from borrowing the space while a page is taken out in a batch, and freed at its end.
+pub(crate) const BATCH_AND_COMING_BACK: Scenario = Scenario {
+    script: |world| {
+        caches_page_0(world);
+        world.on(1, World::go_lazy);
+        let cpu = world.spawn(1, |world| {
+            world.activate(0);
+            world.touch(0);
+            world.touch(0);
+        });
+        world.on(0, |world| {
+            let lock = loom::sync::Mutex::new(());
+            take_out(world, &lock).finish().into_inner();
+            world.free_frame(1);
+        });
+        cpu.join().unwrap();
+    },
+    catches: &[
+        Fault::NoFenceBatch,
+        Fault::BatchTargetsReadFirst,
+        Fault::NoFenceComingBack,
+        Fault::NoComparison,
+    ],
+    ..TWO_CPUS
+};
+
+/// CPU 1 uses a page while it is taken out in a batch, and freed at its end.
+pub(crate) const BATCH_AND_USER: Scenario = Scenario {
+    script: |world| {
+        caches_page_0(world);
+        let cpu = world.spawn(1, |world| {
+            world.touch(0);
+            world.touch(0);
+        });
+        world.on(0, |world| {
+            let lock = loom::sync::Mutex::new(());
+            take_out(world, &lock).finish().into_inner();
+            world.free_frame(1);
+        });
+        cpu.join().unwrap();
+    },
+    catches: &[Fault::BatchWithoutGeneration],
+    ..TWO_CPUS
+};
+
+/// CPU 1 drops the page that a batch has taken out. When it returns it may not hold it any more.
+pub(crate) const BATCH_AND_OPERATION: Scenario = Scenario {
+    script: |world| {
+        caches_page_0(world);
+        let lock = Arc::new(loom::sync::Mutex::new(()));
+        let theirs = lock.clone();
+        let cpu = world.spawn(1, move |world| {
+            let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
+            let guard = theirs.lock().unwrap();
+            gather.settle();
+            if world.tables().entries[0].load(Relaxed) != 0 {
+                world.tables().entries[0].store(0, Relaxed);
+                gather.change(0, PAGE, &PRESENT, &ABSENT);
+            }
+            drop(guard);
+            gather.finish().into_inner();
+            assert!(world.find(0).is_none(), "{EARLY_RETURN}: a page was used after it had been dropped");
+        });
+        world.on(0, |world| {
+            take_out(world, &lock).finish().into_inner();
+        });
+        cpu.join().unwrap();
+    },
+    catches: &[Fault::BatchNotSettled],
+    ..TWO_CPUS
+};
+
+/// CPU 0 concludes from an entry that CPU 1's operation has emptied that nobody has the page. It waits for that one's flush.
+pub(crate) const BATCH_MEETS_OPERATION: Scenario = Scenario {
+    script: |world| {
+        caches_page_0(world);
+        let lock = Arc::new(loom::sync::Mutex::new(()));
+        let theirs = lock.clone();
+        let cpu = world.spawn(1, move |world| {
+            let mut gather = world.coherence.gather(&world.spaces[0], Cause::Munmap, ());
+            let guard = theirs.lock().unwrap();
+            world.tables().entries[0].store(0, Relaxed);
+            gather.change(0, PAGE, &PRESENT, &ABSENT);
+            drop(guard);
+            // Another thread of the program gets this CPU.
+            world.touch(0);
+            gather.finish().into_inner();
+        });
+        world.on(0, |world| {
+            let mut batch = world.coherence.batch(Cause::Reclaim, ());
+            let guard = lock.lock().unwrap();
+            let is_gone = world.tables().entries[0].load(Relaxed) == 0;
+            let _ = batch.meet(&world.spaces[0]);
+            drop(guard);
+            batch.finish().into_inner();
+            if is_gone {
+                world.free_frame(1);
+            }
+        });
+        cpu.join().unwrap();
+    },
+    catches: &[Fault::BatchMeetsNobody],
+    ..TWO_CPUS
+};
+
+/// CPU 1 flushes everything for another page while a batch takes page 0 out, and then looks whether a batch is pending.
+pub(crate) const BATCH_AND_RACING_FLUSH: Scenario = Scenario {
+    script: |world| {
+        caches_page_0(world);
+        let lock = Arc::new(loom::sync::Mutex::new(()));
+        let theirs = lock.clone();
+        let cpu = world.spawn(1, move |world| {
+            world.coherence.flush(&world.spaces[0], Flush::all(), Cause::Munmap);
+            let guard = theirs.lock().unwrap();
+            let is_gone = world.tables().entries[0].load(Relaxed) == 0;
+            world.coherence.settle(&world.spaces[0], Cause::Munmap);
+            drop(guard);
+            let is_cached = world.find(0).is_some();
+            assert!(!(is_gone && is_cached), "{EARLY_RETURN}: a page was used after it had been found gone");
+        });
+        world.on(0, |world| {
+            take_out(world, &lock).finish().into_inner();
+        });
+        cpu.join().unwrap();
+    },
+    catches: &[Fault::BatchClearedByRacingFlush, Fault::BatchNotSettled],
+    ..TWO_CPUS
+};

@@ -1,0 +1,64 @@
+//! Pages of an object that were stored to: taken as clean, and handed to whoever writes them out.
+//!
+//! That a page is dirty is known in two places: in the entries that map it (hardware sets the bit), and in the frame itself, where
+//! it goes when an entry goes, and when the object is written to by a call. Cleaning takes the mark from both, *then* flushes, and
+//! only then may the contents be read:
+//!
+//! 1. The frame's mark is taken. Whatever is noted from here on stays for the next time.
+//! 2. Each entry loses its dirty bit and the right to write, so that the next store faults, and marks the page again.
+//! 3. Until the flush, stores through cached dirty entries land unnoticed. After it there are none: what they stored is read in 4, and
+//!    what is stored later is noticed. Entries that others have emptied, or cleaned, without having flushed yet, are met: a
+//!    page that `munmap` is just taking away is not clean before `munmap`'s flush. (Linux once thought so, and lost stores.)
+//! 4. The contents of those that were dirty are handed out.
+
+use alloc::collections::BTreeMap;
+use core::ops::Range;
+
+use coherence::Cause;
+
+use crate::entry::Bits;
+use crate::environment::Environment;
+use crate::frame::FrameRef;
+use crate::object::MemoryObject;
+use crate::page_batch::PageBatch;
+use crate::range::PAGE_SIZE;
+use crate::sync;
+
+/// A page that is being cleaned.
+struct Page<E: Environment> {
+    frame: FrameRef<E>,
+    is_dirty: bool,
+}
+
+impl<E: Environment> MemoryObject<E> {
+    /// Takes the dirty ones of these pages as clean and hands each to `write`, which finds in it all that was stored before this call.
+    /// What is stored from now on makes a page dirty again. May sleep.
+    pub fn clean(&self, pages: Range<u64>, mut write: impl FnMut(u64, &FrameRef<E>)) {
+        let frames = self.environment().frames();
+        let take = |(page, frame): (u64, FrameRef<E>)| {
+            let is_dirty = frames.take_dirty(frame.number());
+            (page, Page { frame, is_dirty })
+        };
+        let mut cleaned: BTreeMap<u64, Page<E>> =
+            self.resident(pages.clone()).into_iter().map(take).collect();
+        let mut batch = PageBatch::new(self.environment(), Cause::Writeback);
+        self.mappings().for_each_leaf(pages, &mut batch, |batch, space, leaf, part, first| {
+            for (address, entry) in leaf.used_pages(part) {
+                let page = cleaned.get_mut(&(first + (address - part.start()) / PAGE_SIZE));
+                let Some(page) = page.filter(|page| page.frame.number() == entry.frame()) else { continue };
+                let marks = Bits::WRITABLE | Bits::DIRTY;
+                let changed = leaf.update(address, |old| old.has_any(marks).then(|| old.without(marks)));
+                if let Some((old, new)) = changed {
+                    page.is_dirty |= old.has(Bits::DIRTY);
+                    batch.changed(space, address, old, new);
+                }
+            }
+        });
+        batch.flush_written();
+        for (number, page) in cleaned.iter().filter(|(_, page)| page.is_dirty) {
+            sync::frame_written(page.frame.number());
+            write(*number, &page.frame);
+        }
+        batch.finish();
+    }
+}

@@ -1,0 +1,115 @@
+//! Entries that are changed by the reverse way, in any number of address spaces, and flushed together.
+//!
+//! A thin layer over `coherence`'s batch that knows our entries, as `changes` is one over its gather. Whoever has one of these
+//! holds no area lock: it finds entries through an object's list (`mappings`), changes them under their table's lock, and is met by
+//! every operation that has the area lock. So each of those asks [`Changes::settle`](crate::changes::Changes::settle) under each
+//! table lock that it takes. The frames go back to the allocator only after the batch's flush.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use coherence::{Batch, Cause, Flushed, Recorded};
+
+use crate::address_space::AddressSpace;
+use crate::entry::{Bits, Entry};
+use crate::environment::Environment;
+use crate::frame::FrameNumber;
+use crate::frame_list::FrameList;
+use crate::page_table::Leaf;
+use crate::range::PAGE_SIZE;
+
+/// Changes of entries that wait for one flush. Flushed when it is dropped; not to be dropped while an object's list is held.
+pub(crate) struct PageBatch<'a, E: Environment> {
+    environment: &'a E,
+    /// `None` only after it was finished.
+    batch: Option<Batch<'a, E::Platform, FrameList>>,
+    /// Where something was recorded, and the last of it.
+    spaces: Vec<(Arc<AddressSpace<E>>, Recorded)>,
+}
+
+impl<'a, E: Environment> PageBatch<'a, E> {
+    pub(crate) fn new(environment: &'a E, cause: Cause) -> Self {
+        let batch = environment.coherence().batch(cause, FrameList::default());
+        Self { environment, batch: Some(batch), spaces: Vec::new() }
+    }
+
+    /// Takes out an entry, under its table's lock, with the reference that it held; says what it was.
+    pub(crate) fn take_out(
+        &mut self,
+        space: &Arc<AddressSpace<E>>,
+        leaf: &mut Leaf<'_, E>,
+        address: u64,
+    ) -> Entry {
+        let old = leaf.replace(address, Entry::EMPTY);
+        self.changed(space, address, old, Entry::EMPTY);
+        if old.has(Bits::DIRTY) {
+            self.environment.frames().note_dirty(old.frame());
+        }
+        if !space.is_zero_frame(old.frame()) {
+            space.note_gone(1);
+            self.release_later(old.frame());
+        }
+        old
+    }
+
+    /// Takes note of a change under the lock of the entry's table. `old` is what an atomic exchange returned.
+    pub(crate) fn changed(&mut self, space: &Arc<AddressSpace<E>>, address: u64, old: Entry, new: Entry) {
+        if let Some(batch) = &mut self.batch
+            && let Some(recorded) = batch.change(space.space(), address, PAGE_SIZE, &old.into(), &new.into())
+        {
+            self.note_recorded(space, recorded);
+        }
+    }
+
+    /// To be called under the lock of each table that is looked at: entries that are empty, or clean, may be so because of somebody
+    /// who has not flushed yet.
+    pub(crate) fn meet(&mut self, space: &Arc<AddressSpace<E>>) {
+        if let Some(recorded) = self.batch.as_mut().and_then(|batch| batch.meet(space.space())) {
+            self.note_recorded(space, recorded);
+        }
+    }
+
+    fn note_recorded(&mut self, space: &Arc<AddressSpace<E>>, recorded: Recorded) {
+        match self.spaces.iter_mut().find(|(known, _)| Arc::ptr_eq(known, space)) {
+            Some((_, latest)) => *latest = recorded,
+            None => self.spaces.push((space.clone(), recorded)),
+        }
+    }
+
+    fn release_later(&mut self, frame: FrameNumber) {
+        let Some(batch) = &mut self.batch else { return };
+        if batch.list_mut().push(self.environment, frame).is_err() {
+            // No memory for a longer list. The entry was recorded before, so this flush covers it.
+            batch.flush().into_inner().release(self.environment);
+            let pushed = batch.list_mut().push(self.environment, frame);
+            debug_assert!(pushed.is_ok(), "an empty list has room in place");
+        }
+    }
+
+    /// Flushes if stores may still land in a page that was taken out, or taken as clean, while it was dirty.
+    pub(crate) fn flush_written(&mut self) {
+        if let Some(batch) = &mut self.batch {
+            batch.flush_written();
+        }
+    }
+
+    /// Flushes, then gives the frames back. When this returns, no CPU can reach any of them through the old entries.
+    pub(crate) fn finish(mut self) {
+        self.conclude();
+    }
+
+    fn conclude(&mut self) {
+        let Some(batch) = self.batch.take() else { return };
+        let flushed: Flushed<FrameList> = batch.finish();
+        for (space, recorded) in &self.spaces {
+            flushed.settles(space.space(), *recorded);
+        }
+        flushed.into_inner().release(self.environment);
+    }
+}
+
+impl<E: Environment> Drop for PageBatch<'_, E> {
+    fn drop(&mut self) {
+        self.conclude();
+    }
+}
