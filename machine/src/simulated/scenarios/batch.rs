@@ -130,7 +130,7 @@ pub(in super::super) const RECLAIM_AND_UNMAP_OF_TWO_TABLES: Scenario = Scenario 
     ..Scenario::BASE
 };
 
-/// Here CPU 0 is the program's, which comes first. Each of its flushes is one of everything.
+/// Here CPU 0 is the program's, which comes first. Each of its flushes is one of everything, after which its walker runs ahead.
 pub(in super::super) const RECLAIM_AND_TWO_DROPS: Scenario = Scenario {
     name: "reclaim-and-two-drops",
     about: "a page is taken back during a flush of another: that flush settles nothing that was recorded after it began",
@@ -152,6 +152,7 @@ pub(in super::super) const RECLAIM_AND_TWO_DROPS: Scenario = Scenario {
         |machine| machine.reclaim(0),
     ],
     switches: coherence::Switches { ranged: false, ..coherence::Switches::ALL },
+    walked: &[FAR],
     bounds: [2, 3, 4],
     ..Scenario::BASE
 };
