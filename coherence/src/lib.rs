@@ -33,7 +33,7 @@
 //! change, `lazy` ones only of freed tables. Each CPU remembers up to which generation it has flushed. An initiator advances
 //! the generation and *then* reads the sets; a CPU enters a set and *then* reads the generation. So whoever is not seen sees.
 //! The files tell the rest: `space.rs` the sets, `switch.rs` and `shootdown.rs` the two sides of the handshake and why
-//! each fence is there, `decision.rs` what a CPU does about a request, `gather.rs` how operations flush, [`policy`] what need not
+//! each fence is there, `decision.rs` what a CPU does about a request, `gather.rs` how operations flush, `batch.rs` how reclaim does, [`policy`] what need not
 //! be flushed, `barrier.rs` who must pass a memory barrier, `ledger.rs` what is counted.
 //!
 //! # Where to begin
@@ -46,6 +46,7 @@
 //! | switch threads, go idle, take a CPU offline | [`Coherence::activate`], [`Coherence::go_lazy`], [`Coherence::leave`] |
 //! | answer the interrupt | [`Coherence::handle_requests`]; in loops with interrupts off [`Coherence::answer_requests`] |
 //! | unmap, protect, move, copy on write | [`Coherence::gather`], [`Gather::change`], [`Gather::finish`]; in a fault [`Coherence::gather_under_lock`] |
+//! | take pages back, cut them off or clean them, many with one flush | [`Coherence::batch`], [`Batch::change`], [`Batch::finish`]; in every other operation [`Gather::settle`] or [`Coherence::settle`] |
 //! | flush what you have decided on yourself | [`Coherence::flush`], [`Flush`] |
 //! | know why something was flushed or was not | [`policy`], [`Coherence::judge`] |
 //! | make barriers on other CPUs (`membarrier`) | [`Coherence::barrier`], [`Coherence::register`], [`Coherence::begin_grace_period`] |

@@ -380,7 +380,7 @@ impl<P: Platform> Coherence<P> {
         match errand {
             Errand::Flush(request) => return self.execute(me, loaded, request, Executor::Target),
             Errand::CatchUp => return self.catch_up(me, loaded),
-            Errand::Barrier | Errand::Serialise => {}
+            Errand::Barrier | Errand::Serialise | Errand::Restart => {}
         }
         let private = &self.cpu(me).private.0;
         let is_used = private.loaded().is_some() && !private.is_lazy();

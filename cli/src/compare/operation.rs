@@ -101,6 +101,18 @@ impl Operation {
                 "too interrupts every CPU that has the file mapped and loaded",
                 "unmap a file before it is made shorter, or write a new one instead",
             ),
+            Cause::Reclaim => (
+                "reclaim",
+                "taking pages back",
+                "too flushes pages that it takes back in batches, on every CPU that uses one of the address spaces",
+                "give the program more memory",
+            ),
+            Cause::Writeback => (
+                "writeback",
+                "writing pages of files out",
+                "takes the permission to write away from each page of a mapped file before it writes it out, with a flush for each",
+                "write to files with write(2), or to mappings less often",
+            ),
             Cause::Exec => (
                 "execve",
                 "address spaces that a new program replaces",
