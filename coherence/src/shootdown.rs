@@ -392,7 +392,7 @@ impl<P: Platform> Coherence<P> {
             Errand::Serialise if self.has_fault(Fault::NoSerialiseInHandler) => {}
             Errand::Serialise => self.platform.serialise(),
             Errand::Restart => self.platform.restart_sequence(),
-            Errand::Barrier | Errand::Flush(_) => {}
+            Errand::Barrier | Errand::Flush(_) | Errand::CatchUp => {}
         }
         self.count(me, Row::Handled(Outcome::Barrier));
     }
