@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coherence::{Cause, Fault, Flush};
+use coherence::{Cause, Fault};
 use loom::sync::atomic::Ordering::Relaxed;
 
 use crate::Scenario;
@@ -131,29 +131,5 @@ pub(crate) const BATCH_MEETS_OPERATION: Scenario = Scenario {
         cpu.join().unwrap();
     },
     catches: &[Fault::BatchMeetsNobody],
-    ..TWO_CPUS
-};
-
-/// CPU 1 flushes everything for another page while a batch takes page 0 out, and then looks whether a batch is pending.
-pub(crate) const BATCH_AND_RACING_FLUSH: Scenario = Scenario {
-    script: |world| {
-        caches_page_0(world);
-        let lock = Arc::new(loom::sync::Mutex::new(()));
-        let theirs = lock.clone();
-        let cpu = world.spawn(1, move |world| {
-            world.coherence.flush(&world.spaces[0], Flush::all(), Cause::Munmap);
-            let guard = theirs.lock().unwrap();
-            let is_gone = world.tables().entries[0].load(Relaxed) == 0;
-            world.coherence.settle(&world.spaces[0], Cause::Munmap);
-            drop(guard);
-            let is_cached = world.find(0).is_some();
-            assert!(!(is_gone && is_cached), "{EARLY_RETURN}: a page was used after it had been found gone");
-        });
-        world.on(0, |world| {
-            take_out(world, &lock).finish().into_inner();
-        });
-        cpu.join().unwrap();
-    },
-    catches: &[Fault::BatchClearedByRacingFlush, Fault::BatchNotSettled],
     ..TWO_CPUS
 };

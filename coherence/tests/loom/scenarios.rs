@@ -312,7 +312,6 @@ tests! {
     batch_and_user: BATCH_AND_USER,
     batch_and_operation: BATCH_AND_OPERATION,
     batch_meets_operation: BATCH_MEETS_OPERATION,
-    batch_and_racing_flush: BATCH_AND_RACING_FLUSH,
     barrier_beside_user_code: BESIDE_USER_CODE,
     barrier_beside_a_crossing: BESIDE_A_CROSSING,
     barrier_beside_a_system_call: BESIDE_A_SYSTEM_CALL,
