@@ -49,9 +49,10 @@ impl Registrations {
         self.ready.load(Ordering::Acquire) >> registration as u64 & 1 == 1
     }
 
-    /// Takes over what another space has, before any CPU uses this one.
+    /// Takes over what another space has, before any CPU uses this one. Whatever was done for the CPUs of the other is of no interest to
+    /// this one, so the reading need not acquire it.
     pub(crate) fn inherit(&self, other: &Self) {
-        let ready = other.ready.load(Ordering::Acquire);
+        let ready = other.ready.load(Ordering::Relaxed);
         self.announced.store(ready, Ordering::Relaxed);
         self.ready.store(ready, Ordering::Relaxed);
     }

@@ -46,7 +46,8 @@ impl Rounds {
 
     /// Begins a round, if none is in progress.
     pub(crate) fn begin(&self) -> Option<Led> {
-        let ended = self.ended.load(Ordering::Acquire);
+        // Relaxed: it says whether a round is in progress. What the earlier leaders' work brought about is nothing that this one builds on.
+        let ended = self.ended.load(Ordering::Relaxed);
         // Fails if a round is in progress, or if one has been led since `ended` was read. Its order is the leader's next fence.
         let begun = self.begun.compare_exchange(ended, ended + 1, Ordering::Relaxed, Ordering::Relaxed);
         begun.ok().map(|_| Led(ended + 1))

@@ -12,6 +12,8 @@ extern crate alloc;
 
 #[cfg(feature = "check")]
 pub mod check;
+#[cfg(feature = "check")]
+pub mod mutants;
 pub mod report;
 pub mod sanitizer;
 

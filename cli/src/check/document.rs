@@ -1,6 +1,7 @@
 //! The result of a check: `ceasefire.check/1`, written by `--json` and read by `--merge`.
 
 use protocol::check::{PastBugResult, ScenarioResult};
+use protocol::mutants::Mutants;
 use serde::{Deserialize, Serialize};
 
 use super::part::Asked;
@@ -61,6 +62,8 @@ pub(super) struct Document {
     pub(super) loom: Option<WeakMemory>,
     #[serde(default)]
     pub(super) calibration: Option<calibration::Summary>,
+    #[serde(default)]
+    pub(super) mutants: Option<Mutants>,
 }
 
 impl Document {
@@ -79,6 +82,7 @@ impl Document {
             past_bugs: None,
             loom: None,
             calibration: None,
+            mutants: None,
         }
     }
 
@@ -98,6 +102,7 @@ impl Document {
             past_bugs: None,
             loom: None,
             calibration: None,
+            mutants: None,
         }
     }
 }

@@ -10,6 +10,7 @@ mod document;
 mod explored;
 mod handover;
 mod merging;
+mod mutants;
 mod part;
 mod shard;
 mod summary;
@@ -104,7 +105,7 @@ fn check(options: &Check) -> Result<Document, Failure> {
 fn chosen(options: &Check, level: Level) -> Result<Vec<&'static dyn Part>, Failure> {
     let has_names = !options.names.is_empty();
     let is_chosen = |part: &&dyn Part| match options.part.as_slice() {
-        [] => part.is_run_by(level) && (part.takes_names() || !has_names),
+        [] => part.is_run_by(level) && (part.is_meant_by_names() || !has_names),
         parts => parts.iter().any(|name| name == part.name()),
     };
     let parts: Vec<_> = PARTS.iter().copied().filter(is_chosen).collect();

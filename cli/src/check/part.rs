@@ -6,12 +6,17 @@
 
 use super::document::{Document, Level};
 use super::shard::Shard;
-use super::{calibration, explored, weak_memory};
+use super::{calibration, explored, mutants, weak_memory};
 use crate::failure::Failure;
 
 /// All parts, in the order in which they are run.
-pub(super) const PARTS: [&dyn Part; 4] =
-    [&explored::Scenarios, &explored::PastBugs, &weak_memory::Loom, &calibration::Calibration];
+pub(super) const PARTS: [&dyn Part; 5] = [
+    &explored::Scenarios,
+    &explored::PastBugs,
+    &weak_memory::Loom,
+    &mutants::Mutation,
+    &calibration::Calibration,
+];
 
 /// What is asked of every part.
 pub(super) struct Asked {
@@ -46,6 +51,11 @@ pub(super) trait Part: Sync {
     /// Whether words on the command line choose from it.
     fn takes_names(&self) -> bool {
         false
+    }
+
+    /// Whether words choose from it too where no part is asked for.
+    fn is_meant_by_names(&self) -> bool {
+        self.takes_names()
     }
 
     /// Whether each shard runs a share of it. If not, the first runs all of it.

@@ -303,6 +303,40 @@ pub(crate) const REGISTERING: Scenario = Scenario {
     ..TWO_CPUS
 };
 
+/// Family A, for fetched instructions: T's CPU goes idle. Such a barrier orders accesses too.
+pub(crate) const SWITCHING_OUT_OF_CORES: Scenario = Scenario {
+    script: |world| {
+        active(world);
+        let thread = |world: &World| {
+            leave_word(world);
+            world.go_lazy();
+            world.window();
+        };
+        follow_the_word(world, thread, |world| world.coherence.core_barrier(&world.spaces[0]));
+    },
+    catches: &[Fault::RelaxedLeavingActive],
+    ..TWO_CPUS
+};
+
+/// Family C: T's CPU goes idle, and only then another thread registers. Nothing but the set tells it what T did.
+pub(crate) const REGISTERING_AFTER_SWITCHING_OUT: Scenario = Scenario {
+    script: |world| {
+        active(world);
+        let thread = |world: &World| {
+            leave_word(world);
+            world.go_lazy();
+            world.window();
+        };
+        let register_and_ask = |world: &World| {
+            world.coherence.register(&world.spaces[0], Registration::Global);
+            global(world);
+        };
+        follow_the_word(world, thread, register_and_ask);
+    },
+    catches: &[Fault::RelaxedLeavingActive],
+    ..TWO_CPUS
+};
+
 /// Two threads ask at once, on CPUs 0 and 2; either may lead the round that serves both.
 pub(crate) const TWO_CALLERS: Scenario = Scenario {
     cpus: 3,
@@ -352,5 +386,20 @@ pub(crate) const GRACE_PERIOD_AND_SYSTEM_CALL: Scenario = Scenario {
         follow_the_word(world, thread, grace_period);
     },
     catches: &[Fault::RelaxedLeavingUser],
+    ..CROSSINGS
+};
+
+/// The delayed barrier: T makes a whole system call, so that its count may be seen odd and then odd again.
+pub(crate) const GRACE_PERIOD_AND_BACK: Scenario = Scenario {
+    script: |world| {
+        active_in_user_mode(world);
+        let thread = |world: &World| {
+            leave_word(world);
+            world.leave_user();
+            world.enter_user();
+            world.leave_user();
+        };
+        follow_the_word(world, thread, grace_period);
+    },
     ..CROSSINGS
 };

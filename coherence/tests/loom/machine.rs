@@ -5,6 +5,7 @@
 //!   `speculates` it also walks on its own, right before each instruction that would end the possibility.
 //! * An interrupt is taken at a CPU's next [`window`](World::window) or waiting loop. When a CPU's script is over it sits in
 //!   its idle loop, with nothing to do but take interrupts; the waiting initiator's thread then plays that part.
+//! * A frame has one word of content, accessed `Relaxed` too: what user code stores through a translation, and a kernel reads to copy it.
 //! * User code also has two variables, `x` and `y`, accessed `Relaxed`: of barriers it knows none but those it asks for. A scenario
 //!   decides whether crossings between user mode and kernel are counted.
 //! * A machine with `remote` drops translations on other CPUs by itself: what is ordered arrives at a CPU before its next use of its
@@ -74,6 +75,8 @@ pub(crate) struct Hardware {
     /// By root: two spaces, the first of which maps its pages to frames 1 and 2.
     pub(crate) tables: [Tables; 2],
     freed_frames: [AtomicBool; 3],
+    /// By frame: what was stored in it.
+    pub(crate) contents: [AtomicU64; 3],
     /// At most one thread plays the idle CPUs at a time.
     idle_loop: loom::sync::Mutex<()>,
 }
@@ -131,6 +134,7 @@ impl World {
             counts_crossings: setting.counts_crossings,
             tables: [tables([1, 2]), tables([0, 0])],
             freed_frames: [(); 3].map(|()| AtomicBool::new(false)),
+            contents: [0; 3].map(AtomicU64::new),
             idle_loop: loom::sync::Mutex::new(()),
         };
         let coherence = Coherence::new(hardware, Switches::ALL).with_fault(setting.fault);
@@ -209,6 +213,15 @@ impl World {
             );
         }
         self.window();
+    }
+
+    /// User code stores 1 in a page of space 0, if it is mapped; says whether it was.
+    pub(crate) fn store(&self, page: usize) -> bool {
+        let frame = self.find(page);
+        if let Some(frame) = frame {
+            self.hardware().contents[frame as usize].store(1, Relaxed);
+        }
+        frame.is_some()
     }
 
     /// The frame that user code would use for a page of space 0 now.

@@ -3,6 +3,7 @@
 //! CPU 0 takes something away; CPU 1 has it cached, and changes what it has loaded at that moment.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed as Plain};
 
 use coherence::{Cause, Fault, Flush, Translation};
 use loom::sync::atomic::Ordering::Relaxed;
@@ -11,7 +12,7 @@ use crate::Scenario;
 use crate::barriers::*;
 use crate::batch::*;
 use crate::devices::*;
-use crate::machine::{EARLY_RETURN, PAGE, World};
+use crate::machine::{EARLY_RETURN, LOST_STORE, PAGE, World};
 use crate::remote::*;
 
 pub(crate) const TWO_CPUS: Scenario = Scenario {
@@ -230,6 +231,48 @@ pub(crate) const TWO_INITIATORS_AND_ONE_COMING_BACK: Scenario = Scenario {
     ..TWO_CPUS
 };
 
+/// Runs CPU 1's script, after it has stored in page 0, beside a copy of that page on CPU 0.
+fn copy_beside(world: &Arc<World>, script: fn(&World)) {
+    caches_page_0(world);
+    let stored = Arc::new(AtomicBool::new(false));
+    let theirs = stored.clone();
+    let cpu = world.spawn(1, move |world| {
+        // The record is made in one step with the store, as loom does not see it.
+        theirs.store(world.store(0), Plain);
+        script(world);
+    });
+    world.on(0, |world| {
+        world.tables().entries[0].store(0, Relaxed);
+        world.coherence.flush(&world.spaces[0], Flush::page(0, PAGE), Cause::CopyOnWrite);
+        let stored = stored.load(Plain);
+        let copied = world.hardware().contents[1].load(Relaxed) == 1;
+        assert!(copied || !stored, "{LOST_STORE}: a page was copied without what CPU 1 had stored in it");
+    });
+    cpu.join().unwrap();
+}
+
+/// A page is taken away and copied while CPU 1 stores in it, and is told.
+pub(crate) const COPYING: Scenario = Scenario {
+    script: |world| {
+        copy_beside(world, |world| {
+            world.window();
+        });
+    },
+    ..TWO_CPUS
+};
+
+/// A page is taken away and copied while CPU 1 stores in it and goes lazy.
+pub(crate) const COPYING_BESIDE_GOING_LAZY: Scenario = Scenario {
+    script: |world| {
+        copy_beside(world, |world| {
+            world.go_lazy();
+            world.window();
+        });
+    },
+    catches: &[Fault::RelaxedLeavingActive],
+    ..TWO_CPUS
+};
+
 pub(crate) const PRESENT: Translation = Translation {
     present: true,
     frame: 1,
@@ -302,6 +345,8 @@ tests! {
     leaving_while_tables_are_freed: LEAVING_WHILE_TABLES_ARE_FREED,
     two_initiators: TWO_INITIATORS,
     two_initiators_and_one_coming_back: TWO_INITIATORS_AND_ONE_COMING_BACK,
+    copying: COPYING,
+    copying_beside_going_lazy: COPYING_BESIDE_GOING_LAZY,
     nested_gathers: NESTED_GATHERS,
     remote_flush_beside_user_code: REMOTE_BESIDE_USER_CODE,
     remote_flush_beside_switching_in: REMOTE_BESIDE_SWITCHING_IN,
@@ -327,5 +372,8 @@ tests! {
     barrier_for_all_after_registering: REGISTERING,
     barrier_shared_by_two_callers: TWO_CALLERS,
     grace_period_beside_a_crossing: GRACE_PERIOD,
+    core_barrier_beside_switching_out: SWITCHING_OUT_OF_CORES,
+    barrier_for_all_after_registering_too_late: REGISTERING_AFTER_SWITCHING_OUT,
+    grace_period_and_a_whole_system_call: GRACE_PERIOD_AND_BACK,
     grace_period_beside_a_system_call: GRACE_PERIOD_AND_SYSTEM_CALL,
 }
