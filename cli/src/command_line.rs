@@ -45,6 +45,8 @@ pub(crate) enum Verb {
     Compare(Box<Compare>),
     /// Explore the schedules of coherence and memory on a simulated machine, and find the bugs that kernels once had
     Check(Check),
+    /// Make programs of memory calls at random, run them on the simulated machine, here and on Linux, and compare what they observe
+    Fuzz(Fuzz),
     /// Run the project's tests: on the host, of the models, and inside the guest
     Test(Test),
     /// Say what this machine has, what it lacks and how to get it
@@ -214,6 +216,43 @@ pub(crate) struct Check {
     /// Only scenarios and past bugs with one of these in their names
     #[arg(value_name = "SCENARIO")]
     pub(crate) names: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Fuzz {
+    /// How long (default: 2, unless --programs is given)
+    #[arg(long, value_name = "N")]
+    pub(crate) minutes: Option<f64>,
+    /// How many programs
+    #[arg(long, value_name = "N")]
+    pub(crate) programs: Option<u64>,
+    /// The same programs for the same number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Which of machine, ceasefire and linux
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "machine,ceasefire,linux")]
+    pub(crate) systems: Vec<String>,
+    /// CPUs of the guests (default: 2 and 4 in turn)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) cpus: Option<u32>,
+    /// Only the I-th of N parts of the programs
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<String>,
+    /// Write the result to this file as JSON; it replaces an older one only when complete
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the page of the documents to this file
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) table: Option<PathBuf>,
+    /// Keep each program that differs, as small as it could be made, in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Run the programs of this file instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["minutes", "programs", "shard", "keep"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// Run nothing: add up results that --json wrote
+    #[arg(long, value_name = "FILES", num_args = 1.., conflicts_with_all = ["minutes", "programs", "shard", "keep", "replay"])]
+    pub(crate) merge: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -13,6 +13,7 @@ mod diagnosis;
 mod disk;
 mod doctor;
 mod failure;
+mod fuzz;
 mod initramfs;
 mod kernel_image;
 mod linux;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Linux(options) => linux::run(options),
         Verb::Compare(options) => compare::run(options),
         Verb::Check(options) => check::run(options),
+        Verb::Fuzz(options) => fuzz::run(options),
         Verb::Test(options) => test::run(options),
         Verb::Predict(options) => predict::run(options),
         Verb::Report(options) => report::run(options),

@@ -7,19 +7,21 @@ use alloc::vec::Vec;
 use coherence::Cause;
 
 use crate::address_space::{AddressSpace, Layout};
-use crate::area::AreaFlags;
+use crate::area::{Area, AreaFlags};
 use crate::environment::Environment;
 use crate::error::{Error, Fault};
 use crate::mistake::{Mistake, is_made};
 use crate::page_table::LEAF_SPAN;
 use crate::range::PageRange;
-use crate::rights::Access;
+use crate::rights::{Access, Rights};
 
 /// What is advised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// `MADV_DONTNEED`: drop the pages; anonymous memory reads as zeroes again, objects are read again.
     DontNeed,
+    /// `MADV_DONTNEED_LOCKED`: also where the pages are locked.
+    DontNeedLocked,
     /// `MADV_FREE`: the pages may be dropped when memory is short. We drop them at once: it is allowed, it gives the
     /// memory back, and nothing has to remember which page was written to again since.
     Free,
@@ -37,6 +39,12 @@ pub enum Advice {
         /// Set it or take it away.
         set: bool,
     },
+    /// `MADV_COLD`, `MADV_PAGEOUT`: pages that will not be used soon. Ignored, but refused for locked ones.
+    Age,
+    /// `MADV_REMOVE`: holes in objects, which is refused: no object here has any.
+    Remove,
+    /// `MADV_COLLAPSE`: into large pages, which there are none of.
+    Collapse,
     /// Everything that may be ignored.
     Hint,
 }
@@ -50,25 +58,35 @@ impl<E: Environment> AddressSpace<E> {
     /// that cannot be.
     pub fn advise(&self, range: PageRange, advice: Advice) -> Result<(), Error> {
         match advice {
-            Advice::DontNeed => self.drop_pages(range, Cause::Dontneed),
-            Advice::Free => self.drop_pages(range, Cause::Free),
+            Advice::DontNeed => self.drop_pages(range, Cause::Dontneed, false),
+            Advice::DontNeedLocked => self.drop_pages(range, Cause::Dontneed, true),
+            Advice::Free => self.drop_pages(range, Cause::Free, false),
             Advice::WillNeed => self.read_ahead(range),
             Advice::Populate { write } => self.populate_strictly(range, write),
             Advice::Mark { flag, set } => self.mark(range, flag, set),
-            Advice::Hint if self.shared().areas.is_covered(range) => Ok(()),
-            Advice::Hint => Err(Error::OutOfMemory),
+            Advice::Age
+                if self.shared().areas.overlapping(range).any(|area| area.has_flag(AreaFlags::LOCKED)) =>
+            {
+                Err(Error::Invalid)
+            }
+            Advice::Remove => self.refuse_to_remove(range),
+            Advice::Collapse if self.shared().areas.overlapping(range).next().is_some() => {
+                Err(Error::Invalid)
+            }
+            Advice::Hint | Advice::Age if self.shared().areas.is_covered(range) => Ok(()),
+            Advice::Hint | Advice::Age | Advice::Collapse => Err(Error::OutOfMemory),
         }
     }
 
     /// Drops the pages of a range, and flushes before anybody can bring one of them back: a thread that did would see
     /// the new page while another still held the old one (D4). What shuts faults out meanwhile is the table's lock,
     /// if the range lies in one table, and else the exclusive area lock.
-    fn drop_pages(&self, range: PageRange, cause: Cause) -> Result<(), Error> {
+    fn drop_pages(&self, range: PageRange, cause: Cause, even_locked: bool) -> Result<(), Error> {
         if range.start() / LEAF_SPAN == (range.end() - 1) / LEAF_SPAN {
             let layout = self.shared();
             let mut leaf = layout.tables.leaf(range.start());
             let mut changes = self.changes_under_lock(cause);
-            let dropped = for_each_droppable(&layout, range, cause, |part| {
+            let dropped = for_each_droppable(&layout, range, (cause, even_locked), |part| {
                 if let Some(leaf) = &mut leaf {
                     self.zap_leaf(leaf, part, &mut changes);
                 }
@@ -80,9 +98,20 @@ impl<E: Environment> AddressSpace<E> {
         } else {
             let layout = self.exclusive();
             let mut changes = self.changes(cause);
-            for_each_droppable(&layout, range, cause, |part| self.zap(&layout.tables, part, &mut changes))
+            for_each_droppable(&layout, range, (cause, even_locked), |part| {
+                self.zap(&layout.tables, part, &mut changes);
+            })
         }
         // Whichever it was: `changes` is dropped first, and so flushed before its lock is released.
+    }
+
+    /// Which error the first area of a range gives for `MADV_REMOVE`.
+    fn refuse_to_remove(&self, range: PageRange) -> Result<(), Error> {
+        let layout = self.shared();
+        let area = layout.areas.overlapping(range).next().ok_or(Error::OutOfMemory)?;
+        let is_candidate = area.is_shared() && !area.has_flag(AreaFlags::LOCKED);
+        let is_writable = area.rights().contains(Rights::WRITE);
+        Err(if is_candidate && !is_writable { Error::NotAllowed } else { Error::Invalid })
     }
 
     fn read_ahead(&self, range: PageRange) -> Result<(), Error> {
@@ -101,22 +130,31 @@ impl<E: Environment> AddressSpace<E> {
         Ok(())
     }
 
+    /// Brings in what can be, area by area up to the first that does not allow it; a hole is told at the end.
     fn populate_strictly(&self, range: PageRange, write: bool) -> Result<(), Error> {
-        let access = Access { write, execute: false };
-        {
-            let layout = self.shared();
-            if !layout.areas.is_covered(range) {
-                return Err(Error::OutOfMemory);
-            }
-            if layout.areas.overlapping(range).any(|area| !area.rights().allow(access)) {
-                return Err(Error::Invalid);
-            }
+        let wanted = if write { Rights::WRITE } else { Rights::READ };
+        let mut start = range.start();
+        let mut has_hole = false;
+        while let Some(rest) = PageRange::between(start, range.end()) {
+            let part = {
+                let layout = self.shared();
+                let Some(area) = layout.areas.overlapping(rest).next() else {
+                    return Err(Error::OutOfMemory);
+                };
+                has_hole |= area.start() > start;
+                if !area.rights().contains(wanted) {
+                    return Err(Error::Invalid);
+                }
+                area.range().intersection(&rest).ok_or(Error::OutOfMemory)?
+            };
+            self.populate(part, Access { write, execute: false }).map_err(|fault| match fault {
+                Fault::OutOfMemory | Fault::NotMapped => Error::OutOfMemory,
+                Fault::NotAllowed => Error::Invalid,
+                Fault::Bus => Error::NotMapped,
+            })?;
+            start = part.end();
         }
-        self.populate(range, access).map_err(|fault| match fault {
-            Fault::OutOfMemory | Fault::NotMapped => Error::OutOfMemory,
-            Fault::NotAllowed => Error::Invalid,
-            Fault::Bus => Error::NotMapped,
-        })
+        if has_hole { Err(Error::OutOfMemory) } else { Ok(()) }
     }
 
     /// Sets or clears a flag of all areas in the range.
@@ -127,7 +165,13 @@ impl<E: Environment> AddressSpace<E> {
     pub fn mark(&self, range: PageRange, flag: AreaFlags, set: bool) -> Result<(), Error> {
         let mut layout = self.exclusive();
         let is_wipe = set && flag == AreaFlags::WIPED_ON_FORK;
-        if is_wipe && layout.areas.overlapping(range).any(|area| !area.is_private_anonymous()) {
+        let refused = layout.areas.overlapping(range).find(|area| is_wipe && !area.is_private_anonymous());
+        if let Some(start) = refused.map(Area::start) {
+            // What lies before it is marked all the same, as on Linux.
+            if let Some(before) = PageRange::between(range.start(), start.max(range.start())) {
+                layout.areas.check_count(layout.areas.splits_at_ends(before))?;
+                layout.areas.change(before, |area| area.set_flag(flag, set));
+            }
             return Err(Error::Invalid);
         }
         layout.areas.check_count(layout.areas.splits_at_ends(range))?;
@@ -141,12 +185,12 @@ impl<E: Environment> AddressSpace<E> {
 fn for_each_droppable<E: Environment>(
     layout: &Layout<E>,
     range: PageRange,
-    cause: Cause,
+    (cause, even_locked): (Cause, bool),
     mut drop_part: impl FnMut(PageRange),
 ) -> Result<(), Error> {
     for area in layout.areas.overlapping(range) {
-        let is_refused =
-            area.has_flag(AreaFlags::LOCKED) || (cause == Cause::Free && !area.is_private_anonymous());
+        let is_refused = (area.has_flag(AreaFlags::LOCKED) && !even_locked)
+            || (cause == Cause::Free && !area.is_private_anonymous());
         if is_refused {
             return Err(Error::Invalid);
         }

@@ -23,6 +23,8 @@ pub enum Error {
     Permission,
     /// `EBUSY`: in use.
     Busy,
+    /// `EOVERFLOW`: a number that has no room.
+    Overflow,
 }
 
 /// Why an access to user memory could not be allowed.

@@ -30,6 +30,7 @@ mod area;
 mod areas;
 mod backing;
 mod buddy;
+pub mod calls;
 mod changes;
 mod clean;
 mod copy_on_write;

@@ -87,6 +87,22 @@ impl<E: Environment> AddressSpace<E> {
         Ok(range)
     }
 
+    /// Whether a mapping of `length` bytes can go where it shall.
+    ///
+    /// # Errors
+    /// As [`AddressSpace::map`] would say of the place; where it goes anywhere, only when the length is hopeless.
+    pub(crate) fn check_place(&self, place: Place, length: u64) -> Result<(), Error> {
+        match place {
+            Place::Anywhere { .. } if length > USER_END => Err(Error::OutOfMemory),
+            Place::Anywhere { .. } => Ok(()),
+            Place::Fixed(address) => fixed_range(address, length).map(|_| ()),
+            Place::FixedIfFree(address) => {
+                let range = fixed_range(address, length)?;
+                if self.is_free(range) { Ok(()) } else { Err(Error::Exists) }
+            }
+        }
+    }
+
     /// Whether a mapping at `range` would meet nothing (for loaders that choose addresses themselves).
     pub fn is_free(&self, range: PageRange) -> bool {
         self.shared().areas.is_free(range)
@@ -99,17 +115,10 @@ pub(crate) fn find_place<E: Environment>(
     place: Place,
     length: u64,
 ) -> Result<PageRange, Error> {
-    let fixed = |address| match PageRange::new(address, length) {
-        Ok(range) => Ok(range),
-        // Linux looks at the end first.
-        Err(RangeError::TooHigh) => Err(Error::OutOfMemory),
-        Err(_) if address.checked_add(length).is_none_or(|end| end > USER_END) => Err(Error::OutOfMemory),
-        Err(_) => Err(Error::Invalid),
-    };
     match place {
-        Place::Fixed(address) => fixed(address),
+        Place::Fixed(address) => fixed_range(address, length),
         Place::FixedIfFree(address) => {
-            let range = fixed(address)?;
+            let range = fixed_range(address, length)?;
             if layout.areas.is_free(range) { Ok(range) } else { Err(Error::Exists) }
         }
         Place::Anywhere { hint } => {
@@ -122,6 +131,16 @@ pub(crate) fn find_place<E: Environment>(
             }
             layout.areas.place(length, PLACEMENT_TOP).ok_or(Error::OutOfMemory)
         }
+    }
+}
+
+/// The range that a fixed address asks for. Linux looks at its end first.
+fn fixed_range(address: u64, length: u64) -> Result<PageRange, Error> {
+    match PageRange::new(address, length) {
+        Ok(range) => Ok(range),
+        Err(RangeError::TooHigh) => Err(Error::OutOfMemory),
+        Err(_) if address.checked_add(length).is_none_or(|end| end > USER_END) => Err(Error::OutOfMemory),
+        Err(_) => Err(Error::Invalid),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::areas::gap_end_below;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::map::{Place, find_place};
-use crate::range::{PageRange, USER_END, is_aligned, round_up};
+use crate::range::{PAGE_SIZE, PageRange, USER_END, is_aligned, round_down};
 
 /// What `mremap` is asked for. The numbers are the program's, unchecked.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,9 @@ impl<E: Environment> AddressSpace<E> {
             return Ok(address);
         }
         self.check_resize(&layout, request)?;
+        if new_length > USER_END {
+            return Err(Error::OutOfMemory);
+        }
         if let Some(growth) = room_to_grow(&layout, request) {
             let area = layout.areas.find(address).map(|area| area.extended_by(growth));
             layout.areas.insert(area.ok_or(Error::NotMapped)?);
@@ -73,7 +76,7 @@ impl<E: Environment> AddressSpace<E> {
         let (MoveTo::Fixed(address) | MoveTo::Hint(address)) = request.to;
         // Linux checks a hint as strictly as a demand.
         let is_sane = is_aligned(address) && request.new_length <= USER_END - address.min(USER_END);
-        let source_end = request.address + request.old_length;
+        let source_end = request.address.wrapping_add(request.old_length);
         let overlaps = address < source_end && request.address < address.saturating_add(request.new_length);
         if !is_sane || overlaps {
             return Err(Error::Invalid);
@@ -100,7 +103,7 @@ impl<E: Environment> AddressSpace<E> {
     fn shrink(&self, layout: &mut Layout<E>, request: RemapRequest) -> Result<(), Error> {
         let RemapRequest { address, old_length, new_length, .. } = request;
         if old_length > new_length {
-            let surplus = PageRange::new(address + new_length, old_length - new_length);
+            let surplus = PageRange::new(address.wrapping_add(new_length), old_length - new_length);
             self.remove(layout, surplus.map_err(|_| Error::Invalid)?, Cause::Mremap);
         }
         Ok(())
@@ -141,25 +144,13 @@ impl<E: Environment> AddressSpace<E> {
     }
 }
 
-/// Checks the numbers alone, and rounds the lengths to pages.
+/// Checks the numbers alone, and rounds the lengths to pages; what is too large for that wraps to nothing, as on Linux.
 fn checked(mut request: RemapRequest) -> Result<RemapRequest, Error> {
-    if !is_aligned(request.address) {
+    let rounded = |length: u64| round_down(length.wrapping_add(PAGE_SIZE - 1));
+    request.old_length = rounded(request.old_length);
+    request.new_length = rounded(request.new_length);
+    if !is_aligned(request.address) || request.new_length == 0 {
         return Err(Error::Invalid);
-    }
-    request.old_length = round_up(request.old_length).ok_or(Error::Invalid)?;
-    request.new_length = round_up(request.new_length).ok_or(Error::Invalid)?;
-    if request.new_length == 0 {
-        return Err(Error::Invalid);
-    }
-    if request.address >= USER_END {
-        return Err(Error::NotMapped);
-    }
-    if request.old_length > USER_END - request.address {
-        return Err(Error::Invalid);
-    }
-    if request.new_length > USER_END {
-        let is_fixed = matches!(request.to, MoveTo::Fixed(_));
-        return Err(if is_fixed { Error::Invalid } else { Error::OutOfMemory });
     }
     Ok(request)
 }

@@ -33,7 +33,7 @@ pub(crate) use shard::Shard;
 const EXPLORER: &str = "check";
 
 /// A checkers' program with these arguments; built first where it must be.
-fn program(name: &str, arguments: &[String]) -> Command {
+pub(crate) fn program(name: &str, arguments: &[String]) -> Command {
     let mut command = project::cargo();
     command.args(["run", "--locked", "--quiet", "--profile=checkers", "--package=machine"]);
     command.args([&format!("--bin={name}"), "--"]).args(arguments).stdin(Stdio::null());

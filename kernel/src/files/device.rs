@@ -113,7 +113,7 @@ impl File for DeviceFile {
 
     fn backing(&self) -> Result<Arc<Backing>, Errno> {
         match self.0 {
-            Device::Zero => Ok(crate::memory::zero_backing()),
+            Device::Zero => Ok(crate::memory::zero_backing(u64::MAX)),
             _ => Err(Errno::ENODEV),
         }
     }

@@ -71,13 +71,13 @@ pub(crate) fn new_space() -> Result<Arc<AddressSpace>, OutOfMemory> {
     AddressSpace::new(&Kernel)
 }
 
-/// Zeroes that nobody else shares until the mapping is inherited: shared anonymous memory, and what `/dev/zero` maps.
-pub(crate) fn zero_backing() -> Arc<Backing> {
+/// So many bytes of zeroes that nobody else shares until the mapping is inherited: shared anonymous memory, and what `/dev/zero` maps.
+pub(crate) fn zero_backing(size: u64) -> Arc<Backing> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     // Device 0, minor 1: where Linux keeps its unnamed shared memory.
     let identity = Identity { device: 1, inode: NEXT.fetch_add(1, Ordering::Relaxed) };
     let name = String::from("/dev/zero (deleted)");
-    Arc::new(MemoryObject::new(&Kernel, identity, name, u64::MAX))
+    Arc::new(MemoryObject::new(&Kernel, identity, name, size))
 }
 
 /// How much memory there is, in pages.

@@ -88,6 +88,7 @@ impl From<memory::Error> for Errno {
             memory::Error::Again => Errno::EAGAIN,
             memory::Error::Permission => Errno::EPERM,
             memory::Error::Busy => Errno::EBUSY,
+            memory::Error::Overflow => Errno::EOVERFLOW,
         }
     }
 }

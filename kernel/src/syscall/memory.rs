@@ -1,22 +1,18 @@
 //! Memory: `mmap` and its family.
 //!
-//! Arguments are checked here in Linux's order, because a program that passes two mistakes at once sees the first;
-//! numbers become typed ranges, and everything else is the `memory` crate's.
+//! What these calls say about memory alone is checked by `memory` (its `calls`), so that the simulated machine runs the same
+//! lines; here is what has to do with files and with the program's own memory. Arguments are checked in Linux's order, because a program
+//! that passes two mistakes at once sees the first.
 
 use alloc::sync::Arc;
 use alloc::vec;
 
-use ::memory::{
-    Advice, AreaFlags, PAGE_SIZE, PageRange, Place, RangeError, MoveTo, RemapRequest, Rights, is_aligned, round_down,
-    round_up,
-};
+use ::memory::{Advice, PAGE_SIZE, PageRange, RangeError, Rights, calls, is_aligned, round_down};
 use linux_raw_sys::general as abi;
 
 use super::{Arguments, Errno, path};
 use crate::memory::{AddressSpace, Backing, MapRequest, current_space, user, zero_backing};
 
-/// Protections that `mprotect` knows (`PROT_SEM` means nothing on x86).
-const KNOWN_PROTECTION: u64 = 0xf;
 /// Flags that `MAP_SHARED_VALIDATE` accepts.
 const VALIDATED: u32 = abi::MAP_SHARED_VALIDATE
     | abi::MAP_FIXED
@@ -37,64 +33,40 @@ fn space() -> Result<Arc<AddressSpace>, Errno> {
     current_space().ok_or(Errno::ENOMEM)
 }
 
-fn rights(protection: u64) -> Rights {
-    Rights::from_bits_truncate(protection as u8)
-}
-
 /// `mmap(address, length, protection, flags, descriptor, offset)`.
 pub(super) fn mmap(arguments: &Arguments) -> Result<usize, Errno> {
     let [address, length, protection, flags, descriptor, offset] = *arguments;
-    let flags = flags as u32;
     if !is_aligned(offset) {
         return Err(Errno::EINVAL);
     }
-    let is_anonymous = flags & abi::MAP_ANONYMOUS != 0;
-    let file = if is_anonymous { None } else { Some(path::usable_description(descriptor)?) };
-    if flags & abi::MAP_HUGETLB != 0 || length == 0 {
+    if flags as u32 & abi::MAP_ANONYMOUS != 0 {
+        if flags as u32 & abi::MAP_HUGETLB != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let start = space()?.mmap_anonymous([address, length, protection, flags, offset], zero_backing)?;
+        return Ok(start as usize);
+    }
+    let file = path::usable_description(descriptor)?;
+    let flags = flags as u32;
+    if flags & abi::MAP_HUGETLB != 0 {
         return Err(Errno::EINVAL);
     }
-    let pages = round_up(length).ok_or(Errno::ENOMEM)? / PAGE_SIZE;
-    let first_page = offset / PAGE_SIZE;
-    if first_page.checked_add(pages).is_none() {
-        return Err(Errno::EOVERFLOW);
-    }
-    let (object, may, is_shared) = match file {
-        Some(file) => file_object(&file, flags, rights(protection))?,
-        None => anonymous_object(flags)?,
-    };
+    let length = calls::mapped_length(length, offset)?;
+    let rights = calls::rights(protection);
+    let (object, may, is_shared) = file_object(&file, flags, rights)?;
     let range = space()?.map(MapRequest {
-        place: place(flags, address),
+        place: calls::place(flags, address),
         length,
-        rights: rights(protection),
+        rights,
         may,
-        flags: area_flags(flags, is_shared),
-        object: object.map(|object| (object, if is_anonymous { 0 } else { first_page })),
-        populate: flags & abi::MAP_LOCKED != 0
-            || flags & (abi::MAP_POPULATE | abi::MAP_NONBLOCK) == abi::MAP_POPULATE,
+        flags: calls::area_flags(flags, is_shared),
+        object: Some((object, offset / PAGE_SIZE)),
+        populate: calls::populates(flags),
     })?;
     Ok(range.start() as usize)
 }
 
-fn place(flags: u32, address: u64) -> Place {
-    if flags & abi::MAP_FIXED_NOREPLACE != 0 {
-        Place::FixedIfFree(address)
-    } else if flags & abi::MAP_FIXED != 0 {
-        Place::Fixed(address)
-    } else {
-        Place::Anywhere { hint: address }
-    }
-}
-
-fn area_flags(flags: u32, is_shared: bool) -> AreaFlags {
-    let mut area = AreaFlags::empty();
-    area.set(AreaFlags::SHARED, is_shared);
-    area.set(AreaFlags::GROWS_DOWN, flags & abi::MAP_GROWSDOWN != 0);
-    area.set(AreaFlags::NO_RESERVE, flags & abi::MAP_NORESERVE != 0);
-    area.set(AreaFlags::LOCKED, flags & abi::MAP_LOCKED != 0);
-    area
-}
-
-type Mapped = (Option<Arc<Backing>>, Rights, bool);
+type Mapped = (Arc<Backing>, Rights, bool);
 
 /// What a mapping of a file maps, what `mprotect` may make of it, and whether it is shared.
 fn file_object(file: &crate::files::Description, flags: u32, rights: Rights) -> Result<Mapped, Errno> {
@@ -119,109 +91,33 @@ fn file_object(file: &crate::files::Description, flags: u32, rights: Rights) -> 
     if flags & abi::MAP_GROWSDOWN != 0 {
         return Err(Errno::EINVAL);
     }
-    Ok((Some(object), may, is_shared))
-}
-
-fn anonymous_object(flags: u32) -> Result<Mapped, Errno> {
-    match flags & MAP_TYPE {
-        abi::MAP_PRIVATE => Ok((None, Rights::all(), false)),
-        abi::MAP_SHARED if flags & abi::MAP_GROWSDOWN == 0 => Ok((Some(zero_backing()), Rights::all(), true)),
-        _ => Err(Errno::EINVAL),
-    }
+    Ok((object, may, is_shared))
 }
 
 /// `munmap(address, length)`.
 pub(super) fn munmap(arguments: &Arguments) -> Result<usize, Errno> {
-    let range = PageRange::new(arguments[0], arguments[1]).map_err(|_| Errno::EINVAL)?;
-    space()?.unmap(range)?;
+    space()?.munmap(arguments[0], arguments[1])?;
     Ok(0)
 }
 
 /// `mprotect(address, length, protection)`.
 pub(super) fn mprotect(arguments: &Arguments) -> Result<usize, Errno> {
     let [address, length, protection, ..] = *arguments;
-    let grows_down = protection & u64::from(abi::PROT_GROWSDOWN) != 0;
-    let grows_up = protection & u64::from(abi::PROT_GROWSUP) != 0;
-    let protection = protection & !u64::from(abi::PROT_GROWSDOWN | abi::PROT_GROWSUP);
-    if grows_down && grows_up {
-        return Err(Errno::EINVAL);
-    }
-    let range = match PageRange::new(address, length) {
-        Err(RangeError::Unaligned) => return Err(Errno::EINVAL),
-        Err(RangeError::Empty) => return Ok(0),
-        Err(RangeError::TooHigh) => Err(Errno::ENOMEM),
-        Ok(range) => Ok(range),
-    };
-    // No mapping grows up on x86.
-    if protection & !KNOWN_PROTECTION != 0 || (grows_up && range.is_ok()) {
-        return Err(Errno::EINVAL);
-    }
-    space()?.protect(range?, rights(protection), grows_down)?;
+    space()?.mprotect(address, length, protection)?;
     Ok(0)
 }
 
 /// `mremap(address, old_length, new_length, flags, new_address)`.
 pub(super) fn mremap(arguments: &Arguments) -> Result<usize, Errno> {
     let [address, old_length, new_length, flags, new_address, _] = *arguments;
-    let has = |flag: u32| flags & u64::from(flag) != 0;
-    let known = abi::MREMAP_MAYMOVE | abi::MREMAP_FIXED | abi::MREMAP_DONTUNMAP;
-    let may_move = has(abi::MREMAP_MAYMOVE);
-    let keep_source = has(abi::MREMAP_DONTUNMAP);
-    let is_fixed = has(abi::MREMAP_FIXED);
-    if flags & !u64::from(known) != 0
-        || (is_fixed && !may_move)
-        || (keep_source && (!may_move || old_length != new_length))
-    {
-        return Err(Errno::EINVAL);
-    }
-    let to = if is_fixed { MoveTo::Fixed(new_address) } else { MoveTo::Hint(new_address) };
-    let request = RemapRequest { address, old_length, new_length, may_move, to, keep_source };
-    Ok(space()?.remap(request)? as usize)
+    Ok(space()?.mremap([address, old_length, new_length, flags, new_address])? as usize)
 }
 
 /// `madvise(address, length, advice)`.
 pub(super) fn madvise(arguments: &Arguments) -> Result<usize, Errno> {
     let [address, length, advice, ..] = *arguments;
-    let advice = advice_of(advice as u32)?;
-    let range = match PageRange::new(address, length) {
-        Ok(range) => range,
-        Err(RangeError::Empty) => return Ok(0),
-        Err(RangeError::Unaligned) => return Err(Errno::EINVAL),
-        // The end wraps: EINVAL. Else it lies where nothing is mapped.
-        Err(RangeError::TooHigh) => {
-            let end = round_up(length).and_then(|length| address.checked_add(length));
-            return Err(if end.is_some() { Errno::ENOMEM } else { Errno::EINVAL });
-        }
-    };
-    space()?.advise(range, advice)?;
+    space()?.madvise(address, length, advice)?;
     Ok(0)
-}
-
-fn advice_of(number: u32) -> Result<Advice, Errno> {
-    let mark = |flag, set| Advice::Mark { flag, set };
-    Ok(match number {
-        abi::MADV_DONTNEED | abi::MADV_DONTNEED_LOCKED => Advice::DontNeed,
-        abi::MADV_FREE => Advice::Free,
-        abi::MADV_WILLNEED => Advice::WillNeed,
-        abi::MADV_POPULATE_READ => Advice::Populate { write: false },
-        abi::MADV_POPULATE_WRITE => Advice::Populate { write: true },
-        abi::MADV_DONTFORK => mark(AreaFlags::NOT_FORKED, true),
-        abi::MADV_DOFORK => mark(AreaFlags::NOT_FORKED, false),
-        abi::MADV_WIPEONFORK => mark(AreaFlags::WIPED_ON_FORK, true),
-        abi::MADV_KEEPONFORK => mark(AreaFlags::WIPED_ON_FORK, false),
-        abi::MADV_DONTDUMP => mark(AreaFlags::NOT_DUMPED, true),
-        abi::MADV_DODUMP => mark(AreaFlags::NOT_DUMPED, false),
-        abi::MADV_NORMAL
-        | abi::MADV_RANDOM
-        | abi::MADV_SEQUENTIAL
-        | abi::MADV_MERGEABLE
-        | abi::MADV_UNMERGEABLE
-        | abi::MADV_HUGEPAGE
-        | abi::MADV_NOHUGEPAGE
-        | abi::MADV_COLD
-        | abi::MADV_PAGEOUT => Advice::Hint,
-        _ => return Err(Errno::EINVAL),
-    })
 }
 
 /// `brk(address)`: where the heap ends afterwards, which says whether it moved.

@@ -16,10 +16,12 @@
 //! A [`Scenario`] says which CPUs do what on it; `check/` explores scenarios, and the past bugs, which are scenarios of which the
 //! code under check has been broken in one place.
 
+mod answers;
 mod caches;
 mod check;
 mod device;
 mod events;
+mod fuzzing;
 mod hypervisor;
 mod locks;
 mod machine;
@@ -42,6 +44,7 @@ mod user;
 mod walker;
 
 pub use check::{Check, main};
+pub use fuzzing::Fuzzing;
 pub use machine::{Machine, SimulatedEnvironment};
 pub use past_bug::{HardwareMistake, KernelMistake, Mistake, PastBug};
 pub use probe::{names, probe};

@@ -42,7 +42,8 @@ impl SimulatedEnvironment {
         self.adopt(space)
     }
 
-    fn adopt(&self, space: Arc<SimulatedSpace>) -> usize {
+    /// Gives a space a number.
+    pub(super) fn adopt(&self, space: Arc<SimulatedSpace>) -> usize {
         let mut hidden = self.0.hidden();
         hidden.spaces.push(space);
         hidden.spaces.len() - 1
@@ -56,6 +57,11 @@ impl SimulatedEnvironment {
     /// The space of that number.
     pub(super) fn space(&self, number: usize) -> Arc<SimulatedSpace> {
         self.0.hidden().spaces[number].clone()
+    }
+
+    /// Whether this CPU has a space loaded.
+    pub(super) fn has_loaded(&self) -> bool {
+        self.0.hidden().loaded[explorer::current_cpu()].is_some()
     }
 
     /// What this CPU runs in.

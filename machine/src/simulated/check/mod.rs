@@ -88,7 +88,7 @@ fn story(outcome: &Outcome) -> String {
 }
 
 /// A failed assertion of the code under check is a finding, which is told elsewhere.
-fn silence_panics() {
+pub(super) fn silence_panics() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |information| {
         if !explorer::is_exploring() {

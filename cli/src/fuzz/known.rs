@@ -1,0 +1,56 @@
+//! Differences that are known and meant, each with its reason. A difference that one of these describes is counted under its name; every
+//! other one makes the fuzzing fail.
+
+use fuzz::{Answer, Call, Trace};
+
+/// A difference that is meant.
+pub(crate) struct Known {
+    pub(crate) name: &'static str,
+    pub(crate) reason: &'static str,
+    describes: fn(&Found) -> bool,
+}
+
+/// A difference, with what can be asked about it.
+pub(crate) struct Found<'a> {
+    pub(crate) system: &'a str,
+    /// The first step of the round that cannot be explained; none for what was found in the end.
+    pub(crate) call: Option<&'a Call>,
+    pub(crate) answer: Option<&'a Answer>,
+    /// In words.
+    pub(crate) observed: &'a str,
+}
+
+/// The list.
+pub(crate) const ALL: &[Known] = &[
+    Known {
+        name: "remove-refused",
+        reason: "MADV_REMOVE is refused here: objects in memory have no holes (CAVEATS.md)",
+        describes: |found| {
+            let remove = matches!(found.call, Some(Call::Advise { advice: 9, .. }));
+            found.system != "linux" && remove && found.answer == Some(&Answer::Error(22))
+        },
+    },
+    Known {
+        name: "low-2-gib",
+        reason: "MAP_32BIT is ignored here (CAVEATS.md); Linux places such a mapping below 2 GiB, whatever the hint",
+        describes: |found| {
+            let low = matches!(found.call, Some(Call::Map { flags, .. }) if flags & 0x40 != 0);
+            found.system == "linux" && low && found.answer == Some(&Answer::Chosen)
+        },
+    },
+    Known {
+        name: "execute-only",
+        reason: "On a CPU with protection keys Linux makes memory that may only be executed unreadable; here it can be read",
+        describes: |found| found.system == "linux" && found.observed == "signal-11-code-4",
+    },
+];
+
+/// The one that describes a difference.
+pub(crate) fn find(found: &Found) -> Option<&'static Known> {
+    ALL.iter().find(|known| (known.describes)(found))
+}
+
+/// The answer to a step.
+pub(crate) fn answer(trace: &Trace, step: usize) -> Option<&Answer> {
+    trace.answers.get(step)
+}
