@@ -174,11 +174,20 @@ impl Machine {
         space
     }
 
-    /// What was logged, as requests.
+    /// Everybody lets go of the space, which may then end.
+    fn dismiss(&self) {
+        for cpu in [INITIATOR, RUNNING, LAZY] {
+            self.on(cpu, |loaded| loaded.iter().for_each(|space| self.coherence.leave(space)));
+            self.loaded.lock().unwrap()[cpu] = None;
+        }
+    }
+
+    /// What was logged, as requests; the last that is asked of a machine.
     fn requests(&self) -> Vec<Request> {
         let mut requests: Vec<Request> = Vec::new();
         let contains = |set: &CpuSet, cpu: usize| CpuId::new(cpu).is_some_and(|cpu| set.contains(cpu));
-        for did in self.coherence.platform().log.lock().unwrap().iter() {
+        let log = std::mem::take(&mut *self.coherence.platform().log.lock().unwrap());
+        for did in &log {
             match (did, requests.last_mut()) {
                 (Did::Request(targets), _) => requests.push(Request {
                     tells_running: contains(targets, RUNNING),
@@ -191,6 +200,7 @@ impl Machine {
                 _ => unreachable!("nobody does anything before the first request"),
             }
         }
+        self.dismiss();
         requests
     }
 }
