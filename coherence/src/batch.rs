@@ -89,6 +89,7 @@ impl<P: Platform> Coherence<P> {
     /// To be called, under the lock of the entry's table, by whoever is to decide from an entry that nothing need be flushed:
     /// before it copies a page that cannot be written, and before it maps a page where none is. An operation that gathers calls
     /// [`Gather::settle`] instead. The rules of [`flush`](Coherence::flush) hold.
+    #[inline]
     pub fn settle(&self, space: &Space, cause: Cause) -> bool {
         let is_needed = self.owes_for_batches(space);
         if is_needed {
@@ -98,6 +99,7 @@ impl<P: Platform> Coherence<P> {
         is_needed
     }
 
+    #[inline]
     fn owes_for_batches(&self, space: &Space) -> bool {
         space.batched.is_outstanding() && !self.has_fault(Fault::BatchNotSettled)
     }
@@ -106,6 +108,7 @@ impl<P: Platform> Coherence<P> {
 impl<P: Platform, L> Gather<'_, P, L> {
     /// Adds the flush that batches have left pending in the space, if any, to the flush of this gather. To be called under the lock
     /// of each table whose entries are looked at, each time it is taken, as the entries may have been changed by a batch.
+    #[inline]
     pub fn settle(&mut self) {
         if self.coherence.owes_for_batches(self.space) {
             self.coherence.counters().count(Row::Event(Event::BatchSettled));
@@ -316,6 +319,7 @@ impl Batched {
     /// A flush of everything is over whose request has this generation, or has reached all that was recorded with it.
     ///
     /// Only what was recorded up to then is taken back. Release: who finds 0 (acquire) relies on that flush.
+    #[inline]
     pub(crate) fn settle(&self, flushed: Generation) {
         let recorded = self.0.load(Ordering::Acquire);
         if recorded != 0 && recorded <= flushed.number() {

@@ -73,6 +73,7 @@ impl<P> Coherence<P> {
     }
 
     /// The mechanisms that are on.
+    #[inline]
     pub fn switches(&self) -> Switches {
         Switches::from_bits(self.switches.get())
     }
@@ -94,6 +95,7 @@ impl<P> Coherence<P> {
         self.suppressed.set(cause.map_or(0, |cause| cause as u64 + 1));
     }
 
+    #[inline]
     pub(crate) fn is_suppressed(&self, cause: Cause) -> bool {
         self.suppressed.get() == cause as u64 + 1
     }
@@ -144,6 +146,7 @@ impl<P: Platform> Coherence<P> {
     }
 
     /// This CPU's counters.
+    #[inline]
     pub(crate) fn counters(&self) -> &Counters {
         &self.cpu(self.platform.current_cpu()).counters
     }

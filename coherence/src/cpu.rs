@@ -75,32 +75,39 @@ impl Cpu {
 
 impl PrivateState {
     /// The space that is loaded, if it is not the kernel root.
+    #[inline]
     pub(crate) fn loaded(&self) -> Option<SpaceId> {
         SpaceId::from_number(self.loaded.get())
     }
 
+    #[inline]
     pub(crate) fn slot(&self) -> SlotIndex {
         SlotIndex::from_number(self.slot.get())
     }
 
+    #[inline]
     pub(crate) fn is_lazy(&self) -> bool {
         self.lazy.get() != 0
     }
 
+    #[inline]
     pub(crate) fn set_lazy(&self, lazy: bool) {
         self.lazy.set(u64::from(lazy));
     }
 
     /// Whether this CPU receives everybody's barriers.
+    #[inline]
     pub(crate) fn receives(&self) -> bool {
         self.receives.get() != 0
     }
 
+    #[inline]
     pub(crate) fn set_receives(&self, receives: bool) {
         self.receives.set(u64::from(receives));
     }
 
     /// Notes that a space has been loaded and is used (not borrowed) from here on.
+    #[inline]
     pub(crate) fn set_loaded(&self, space: SpaceId, slot: SlotIndex) {
         self.loaded.set(space.number());
         self.slot.set(slot.number());
@@ -108,12 +115,14 @@ impl PrivateState {
     }
 
     /// Notes that from here on no space may be used on this CPU: the kernel root has been loaded, or another root is about to be.
+    #[inline]
     pub(crate) fn set_none(&self) {
         self.loaded.set(0);
         self.set_lazy(false);
     }
 
     /// A ticket for a new request of this CPU.
+    #[inline]
     pub(crate) fn next_ticket(&self) -> u64 {
         let ticket = self.ticket.get() + 1;
         self.ticket.set(ticket);

@@ -52,6 +52,7 @@ impl CpuSet {
     pub const EMPTY: Self = CpuSet { words: [0; WORDS] };
 
     /// Adds a CPU; says whether it was missing.
+    #[inline]
     pub const fn insert(&mut self, cpu: CpuId) -> bool {
         let missing = !self.contains(cpu);
         self.words[cpu.word()] |= cpu.bit();
@@ -59,6 +60,7 @@ impl CpuSet {
     }
 
     /// Takes a CPU out; says whether it was there.
+    #[inline]
     pub const fn remove(&mut self, cpu: CpuId) -> bool {
         let present = self.contains(cpu);
         self.words[cpu.word()] &= !cpu.bit();
@@ -66,22 +68,26 @@ impl CpuSet {
     }
 
     /// Whether the CPU is in the set.
+    #[inline]
     pub const fn contains(&self, cpu: CpuId) -> bool {
         self.words[cpu.word()] & cpu.bit() != 0
     }
 
     /// Whether no CPU is in the set.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.words == [0; WORDS]
     }
 
     /// How many CPUs are in the set.
+    #[inline]
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// The CPUs that are in either set.
     #[must_use]
+    #[inline]
     pub fn union(&self, other: &Self) -> Self {
         let mut words = self.words;
         words.iter_mut().zip(other.words).for_each(|(word, other)| *word |= other);
@@ -98,6 +104,7 @@ impl CpuSet {
 
     /// The CPUs of this set that are not in the other.
     #[must_use]
+    #[inline]
     pub fn difference(&self, other: &Self) -> Self {
         let mut words = self.words;
         words.iter_mut().zip(other.words).for_each(|(word, other)| *word &= !other);
@@ -105,6 +112,7 @@ impl CpuSet {
     }
 
     /// The CPUs, in ascending order.
+    #[inline]
     pub fn iter(&self) -> CpuSetIter {
         CpuSetIter { rest: *self }
     }
@@ -155,6 +163,7 @@ pub struct CpuSetIter {
 impl Iterator for CpuSetIter {
     type Item = CpuId;
 
+    #[inline]
     fn next(&mut self) -> Option<CpuId> {
         let word = self.rest.words.iter().position(|word| *word != 0)?;
         let number = word * 64 + self.rest.words[word].trailing_zeros() as usize;
@@ -179,6 +188,7 @@ impl AtomicCpuSet {
     }
 
     /// Adds a CPU with the given ordering, and says whether the word that holds its bit was empty before.
+    #[inline]
     pub(crate) fn insert(&self, cpu: CpuId, ordering: Ordering) -> bool {
         self.words[cpu.word()].fetch_or(cpu.bit(), ordering) == 0
     }
@@ -198,16 +208,19 @@ impl AtomicCpuSet {
     }
 
     /// Takes a CPU out with the given ordering.
+    #[inline]
     pub(crate) fn remove(&self, cpu: CpuId, ordering: Ordering) {
         self.words[cpu.word()].fetch_and(!cpu.bit(), ordering);
     }
 
     /// Takes every CPU out, and returns those that were in.
+    #[inline]
     pub(crate) fn take(&self, ordering: Ordering) -> CpuSet {
         CpuSet { words: core::array::from_fn(|word| self.words[word].swap(0, ordering)) }
     }
 
     /// The CPUs that are in, read with the given ordering.
+    #[inline]
     pub fn load(&self, ordering: Ordering) -> CpuSet {
         CpuSet { words: core::array::from_fn(|word| self.words[word].load(ordering)) }
     }

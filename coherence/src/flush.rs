@@ -57,6 +57,7 @@ impl Flush {
     ///
     /// # Panics
     /// If the size is not a power of two.
+    #[inline]
     pub const fn page(address: u64, size: u64) -> Self {
         Self::range(address, address + 1, size)
     }
@@ -80,6 +81,7 @@ impl Flush {
 
     /// One flush that covers both.
     #[must_use]
+    #[inline]
     pub fn merge(&self, other: &Self) -> Self {
         let extent = match (self.extent, other.extent) {
             (Extent::Range(one), Extent::Range(two)) => Extent::Range(one.hull(&two)),
@@ -126,6 +128,7 @@ impl Flush {
 
     /// The same flush, of everything if it has more pages than the ceiling.
     #[must_use]
+    #[inline]
     pub(crate) fn limited_to(&self, ceiling: u64) -> Self {
         match self.extent {
             Extent::Range(range) if range.pages() > ceiling => Flush { extent: Extent::All, ..*self },

@@ -225,11 +225,13 @@ impl<P: Platform, L> Drop for Gather<'_, P, L> {
 
 impl<P: Platform> Coherence<P> {
     /// Decides as [`policy::decide`] does, and counts the decision in the ledger.
+    #[inline]
     pub fn judge(&self, old: &Translation, new: &Translation) -> Decision {
         self.judge_alike(1, old, new)
     }
 
     /// As `judge`, for so many entries that changed alike.
+    #[inline]
     fn judge_alike(&self, count: u64, old: &Translation, new: &Translation) -> Decision {
         let decision = policy::decide(old, new, &self.switches());
         let row = match decision {

@@ -213,12 +213,14 @@ impl Counters {
     }
 
     /// Adds. Nothing is the usual amount in some rows, and is not worth a locked instruction.
+    #[inline]
     pub(crate) fn add(&self, row: Row, amount: u64) {
         if amount > 0 {
             self.0[row.index()].add(amount);
         }
     }
 
+    #[inline]
     pub(crate) fn count(&self, row: Row) {
         self.add(row, 1);
     }

@@ -49,6 +49,7 @@ pub enum Decision {
 }
 
 /// Decides whether the change from `old` to `new` must be flushed. The first rule that applies gives the answer.
+#[inline]
 pub fn decide(old: &Translation, new: &Translation, switches: &Switches) -> Decision {
     if !old.present {
         return Decision::Skip(Reason::NotPresentBefore);
@@ -73,6 +74,7 @@ pub fn decide(old: &Translation, new: &Translation, switches: &Switches) -> Deci
 }
 
 /// What is taken away from, or changed under, whoever has cached `old`.
+#[inline]
 fn demotion(old: &Translation, new: &Translation) -> Option<Why> {
     let rules = [
         (!new.present, Why::Removed),

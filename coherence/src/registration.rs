@@ -36,6 +36,7 @@ impl Registrations {
     }
 
     /// For a CPU that has joined the space and fenced: whether it was announced before.
+    #[inline]
     pub(crate) fn is_announced(&self, registration: Registration) -> bool {
         self.announced.load(Ordering::Relaxed) >> registration as u64 & 1 == 1
     }

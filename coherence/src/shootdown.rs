@@ -311,13 +311,19 @@ impl<P: Platform> Coherence<P> {
     }
 
     /// Posts a request and interrupts its targets, save those with an interrupt on its way. Returns the request's ticket.
+    #[inline]
     pub(crate) fn send(&self, me: CpuId, errand: &Errand, targets: &CpuSet, cause: Cause) -> u64 {
-        let cpu = self.cpu(me);
-        let ticket = cpu.private.0.next_ticket();
+        let ticket = self.cpu(me).private.0.next_ticket();
         if targets.is_empty() {
             self.count(me, Row::Skipped(Reason::NoOtherCpu));
-            return ticket;
+        } else {
+            self.post(me, errand, ticket, targets, cause);
         }
+        ticket
+    }
+
+    fn post(&self, me: CpuId, errand: &Errand, ticket: u64, targets: &CpuSet, cause: Cause) {
+        let cpu = self.cpu(me);
         cpu.request.0.post(errand, ticket);
         // Release: whoever takes the bit reads the request, and finds the changes of the tables when it walks them.
         // All words of an inbox are emptied by one handler, but each is enough to bring an interrupt.
@@ -336,10 +342,10 @@ impl<P: Platform> Coherence<P> {
         if !interrupted.is_empty() {
             self.platform.interrupt(&interrupted);
         }
-        ticket
     }
 
     /// Waits, with interrupts on, until every target has acknowledged.
+    #[inline]
     pub(crate) fn wait(&self, me: CpuId, targets: &CpuSet, ticket: u64) {
         for target in targets {
             while !self.cpu(me).is_acknowledged(target, ticket) {

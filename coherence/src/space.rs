@@ -108,6 +108,7 @@ impl Space {
     }
 
     /// The tag under which every CPU caches this space, if there is one.
+    #[inline]
     pub fn shared_tag(&self) -> Option<Tag> {
         Tag::from_shared_number(self.shared_tag.get())
     }
@@ -120,6 +121,7 @@ impl Space {
     }
 
     /// The generation reached so far.
+    #[inline]
     pub fn generation(&self) -> Generation {
         self.generation.load()
     }
@@ -177,21 +179,25 @@ impl GathersInProgress {
     }
 
     /// Announces a gather, before it takes its first table lock.
+    #[inline]
     pub(crate) fn begin(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether the caller's is the only one. Acquire: if another one is no longer counted, its flush is over.
+    #[inline]
     pub(crate) fn is_alone(&self) -> bool {
         self.0.load(Ordering::Acquire) <= 1
     }
 
     /// Whether there is none, of those that the caller could have met under a table's lock. Acquire: as in `is_alone`.
+    #[inline]
     pub(crate) fn is_none(&self) -> bool {
         self.0.load(Ordering::Acquire) == 0
     }
 
     /// Ends a gather whose flush is over. Release: see [`is_alone`](Self::is_alone).
+    #[inline]
     pub(crate) fn end(&self) {
         self.0.fetch_sub(1, Ordering::Release);
     }

@@ -57,10 +57,12 @@ impl Private {
         Private(core::sync::atomic::AtomicU64::new(value))
     }
 
+    #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
+    #[inline]
     pub(crate) fn set(&self, value: u64) {
         self.0.store(value, Relaxed);
     }
@@ -76,10 +78,12 @@ impl Counter {
     }
 
     /// Adds, and returns the count before.
+    #[inline]
     pub(crate) fn add(&self, amount: u64) -> u64 {
         self.0.fetch_add(amount, Relaxed)
     }
 
+    #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }

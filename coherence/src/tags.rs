@@ -101,17 +101,20 @@ impl Slots {
     }
 
     /// The generation that a slot has caught up with.
+    #[inline]
     pub(crate) fn generation(&self, slot: SlotIndex) -> Generation {
         Generation::new(self.slots[slot.0].generation.get())
     }
 
     /// Notes that a slot holds a space, flushed up to a generation.
+    #[inline]
     pub(crate) fn assign(&self, slot: SlotIndex, space: SpaceId, generation: Generation) {
         self.slots[slot.0].space.set(space.number());
         self.slots[slot.0].generation.set(generation.number());
     }
 
     /// Notes that a slot has been flushed up to a generation.
+    #[inline]
     pub(crate) fn catch_up(&self, slot: SlotIndex, generation: Generation) {
         self.slots[slot.0].generation.set(generation.number());
     }

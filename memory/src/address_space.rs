@@ -198,11 +198,13 @@ impl<E: Environment> AddressSpace<E> {
         let frames = self.environment.frames();
         let mut gone = 0;
         for area in layout.areas.iter() {
+            // What a private area's program has stored to is a frame of its own, for which the mark means nothing.
+            let is_shared = area.is_shared();
             layout.tables.for_each_leaf(area.range(), |leaf, part| {
                 for (address, _) in leaf.used_pages(part) {
                     let old = leaf.replace(address, Entry::EMPTY);
                     let frame = old.frame();
-                    if old.has(Bits::DIRTY) {
+                    if is_shared && old.has(Bits::DIRTY) {
                         frames.note_dirty(frame);
                     }
                     if !self.is_zero_frame(frame) {

@@ -60,6 +60,7 @@ impl Entry {
 
     /// An entry that maps a page with these rights, already used. It is writable only if `writable` says that the
     /// frame is the mapping's own to write: copy-on-write holds the right back.
+    #[inline]
     pub(crate) fn page(frame: FrameNumber, rights: Rights, writable: bool) -> Self {
         Self(frame.address() | Bits::RESIDENT.bits()).with_rights(rights, writable).with(Bits::ACCESSED)
     }

@@ -42,6 +42,7 @@ impl Limits {
         self.0[limit as usize].store(bytes, Relaxed);
     }
 
+    #[inline]
     pub(crate) fn get(&self, limit: Limit) -> u64 {
         self.0[limit as usize].load(Relaxed)
     }
@@ -53,6 +54,7 @@ impl Limits {
     }
 
     /// Whether `pages` of `limit` may be used.
+    #[inline]
     pub(crate) fn check(&self, limit: Limit, pages: u64) -> Result<(), Error> {
         if pages.saturating_mul(PAGE_SIZE) > self.get(limit) { Err(Error::OutOfMemory) } else { Ok(()) }
     }
