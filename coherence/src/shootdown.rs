@@ -317,12 +317,12 @@ impl<P: Platform> Coherence<P> {
         if targets.is_empty() {
             self.count(me, Row::Skipped(Reason::NoOtherCpu));
         } else {
-            self.post(me, errand, ticket, targets, cause);
+            self.post_and_interrupt(me, errand, ticket, targets, cause);
         }
         ticket
     }
 
-    fn post(&self, me: CpuId, errand: &Errand, ticket: u64, targets: &CpuSet, cause: Cause) {
+    fn post_and_interrupt(&self, me: CpuId, errand: &Errand, ticket: u64, targets: &CpuSet, cause: Cause) {
         let cpu = self.cpu(me);
         cpu.request.0.post(errand, ticket);
         // Release: whoever takes the bit reads the request, and finds the changes of the tables when it walks them.
@@ -354,7 +354,7 @@ impl<P: Platform> Coherence<P> {
         }
     }
 
-    /// Empties this CPU's inbox. Acquire: pairs with the release in `send`.
+    /// Empties this CPU's inbox. Acquire: pairs with the release in `post_and_interrupt`.
     fn take_inbox(&self, me: CpuId) -> CpuSet {
         self.cpu(me).inbox.0.take(Ordering::Acquire)
     }
