@@ -93,6 +93,11 @@ impl<E: Environment> Areas<E> {
         self.ending_above(address).get()
     }
 
+    /// The area that starts nearest below an address (it may hold it).
+    pub(crate) fn last_starting_below(&self, address: u64) -> Option<&Area<E>> {
+        self.at_or_below(address.checked_sub(1)?).get()
+    }
+
     /// The areas that overlap a range, in order.
     pub(crate) fn overlapping(&self, range: PageRange) -> impl Iterator<Item = &Area<E>> {
         let mut cursor = self.ending_above(range.start());

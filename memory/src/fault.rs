@@ -194,7 +194,7 @@ impl<E: Environment> AddressSpace<E> {
         if !is_stack || page < LOWEST_PLACEMENT || size > self.limits.get(Limit::Stack) {
             return Err(Fault::NotMapped);
         }
-        if !has_guard_gap(&layout, start, page) || self.check_expansion(&layout, growth).is_err() {
+        if !has_guard_gap(&layout, page) || self.check_expansion(&layout, growth).is_err() {
             return Err(Fault::NotMapped);
         }
         if is_accounted && self.check_commitment(&layout, growth) == Err(Error::OutOfMemory) {

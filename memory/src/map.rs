@@ -154,14 +154,12 @@ fn hinted<E: Environment>(layout: &Layout<E>, hint: u64, length: u64) -> Option<
     above.is_none_or(|area| range.end() <= gap_end_below(area)).then_some(range)
 }
 
-/// Whether a stack that starts at `start` may start at `new_start` instead: nothing but another stack may lie closer
-/// below than the guard gap.
-pub(crate) fn has_guard_gap<E: Environment>(layout: &Layout<E>, start: u64, new_start: u64) -> bool {
-    let floor = new_start.saturating_sub(STACK_GUARD);
-    let Some(below) = PageRange::between(floor, start) else {
-        return false;
-    };
-    layout.areas.overlapping(below).all(|area| {
-        area.end() <= new_start && (area.has_flag(AreaFlags::GROWS_DOWN) || area.rights().is_empty())
+/// Whether a stack may start at `new_start`, with nothing from there to where it starts now: the nearest area below must be another stack,
+/// or such that nobody can reach, or a guard gap away. As on Linux, what lies behind that area does not matter.
+pub(crate) fn has_guard_gap<E: Environment>(layout: &Layout<E>, new_start: u64) -> bool {
+    layout.areas.last_starting_below(new_start).is_none_or(|area| {
+        area.has_flag(AreaFlags::GROWS_DOWN)
+            || area.rights().is_empty()
+            || new_start.saturating_sub(area.end()) >= STACK_GUARD
     })
 }

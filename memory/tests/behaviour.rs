@@ -329,6 +329,28 @@ fn a_stack_grows_down_to_its_limit_and_keeps_its_guard_gap() {
 }
 
 #[test]
+fn a_stack_that_grows_looks_at_the_nearest_area_below_it_only() {
+    let environment = TurnEnvironment::new(Switches::ALL);
+    let space = environment.space();
+    environment.activate(&space);
+    let stack = |address| MapRequest {
+        flags: AreaFlags::GROWS_DOWN,
+        ..request(Place::Fixed(address), PAGE_SIZE, READ_WRITE)
+    };
+    space.map(stack(BASE)).unwrap();
+    map(&space, BASE - 20 * PAGE_SIZE, 1);
+    assert_eq!(environment.store(&space, BASE - PAGE_SIZE, 1), Err(Fault::NotMapped));
+    // Another stack hides what is behind it, and so does what nobody can reach.
+    let neighbour = space.map(stack(BASE - 10 * PAGE_SIZE)).unwrap();
+    environment.store(&space, BASE - PAGE_SIZE, 1).unwrap();
+    space.unmap(neighbour).unwrap();
+    assert_eq!(environment.store(&space, BASE - 2 * PAGE_SIZE, 1), Err(Fault::NotMapped));
+    space.map(request(Place::Fixed(BASE - 10 * PAGE_SIZE), PAGE_SIZE, Rights::empty())).unwrap();
+    environment.store(&space, BASE - 2 * PAGE_SIZE, 1).unwrap();
+    environment.leave_everywhere();
+}
+
+#[test]
 fn the_heap_moves_and_reports_where_it_stayed() {
     let environment = TurnEnvironment::new(Switches::ALL);
     let space = environment.space();

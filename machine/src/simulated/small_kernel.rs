@@ -5,6 +5,7 @@
 //! a drop returns, its pages are gone on all CPUs, whoever took them out, and what it frees nobody reaches. It has a part of each
 //! space for itself, of which `memory` knows nothing: the second entry of the root.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 use coherence::{Cause, Flush, Gather, Translation};
@@ -19,6 +20,8 @@ use super::platform::SimulatedPlatform;
 
 /// Where its part begins; a table there maps `TABLE` bytes.
 pub(super) const BASE: u64 = 1 << 39;
+/// All of it: the addresses of that entry of the root, and no others.
+pub(super) const PART: Range<u64> = BASE..2 * BASE;
 pub(super) const TABLE: u64 = 512 * PAGE_SIZE;
 
 const PRESENT_ENTRY: u64 = PRESENT | WRITABLE | USER;

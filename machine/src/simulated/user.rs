@@ -136,7 +136,7 @@ impl SimulatedEnvironment {
                     let access = if stored.is_some() { Access::WRITE } else { Access::READ };
                     let space = self.loaded();
                     self.call("a page fault", &space, pages(page, 1), Promise::Agreement, || {
-                        if address >= small_kernel::BASE {
+                        if small_kernel::PART.contains(&address) {
                             self.small_fault(address);
                             return Ok(());
                         }
