@@ -138,7 +138,7 @@ impl Plan {
 
 fn explore_program(program: &Rc<Program>, seed: u64) {
     let plan = Rc::new(Plan::of(program));
-    let traces: Rc<RefCell<BTreeSet<(Vec<Answer>, Vec<String>)>>> = Rc::default();
+    let traces = Traces::default();
     let mut random = Random::new(seed, SCHEDULES[usize::from(program.races())]);
     let build = || stage(program, &plan, &traces);
     let (schedules, outcome) = explore(&mut random, plan.cpus, &build, |_| true);
@@ -270,7 +270,10 @@ impl Stage {
             }
             Call::Fork { child } => {
                 let whole = range(0, USER_END);
-                let copy = self.machine.call("fork", space, whole, Promise::Protection, || space.fork());
+                // Of shared memory fork takes nothing away: what is cached from before stays right.
+                let is_shared = space.snapshot().iter().any(|area| area.object.is_some());
+                let promise = if is_shared { Promise::Agreement } else { Promise::Protection };
+                let copy = self.machine.call("fork", space, whole, promise, || space.fork());
                 let Ok(copy) = copy else { return Answer::Error(12) };
                 let number = self.machine.adopt(copy);
                 self.notes.borrow_mut().spaces.insert(child, number);
