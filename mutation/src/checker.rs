@@ -1,15 +1,12 @@
-//! The checkers that a mutant is shown to, each a process that is told which mutant it is to be, and how long the sound code takes.
+//! The checkers that a mutant is shown to, each a process that is told which mutant it is to be.
 //!
 //! They are what `./ceasefire test` and `./ceasefire check` run, cut into pieces so that the first finding ends the matter: each scenario of the
 //! explorer, each of loom's models, each of shuttle's histories (fewer schedules), and the unit tests of `coherence` and `memory`.
 //! Tests whose schedule is the host's are left out, since what they find today they may miss tomorrow.
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -28,8 +25,6 @@ pub(crate) struct Checker {
     pub(crate) name: String,
     program: PathBuf,
     arguments: Vec<String>,
-    /// How long it takes to find nothing in the sound code.
-    pub(crate) seconds: f64,
 }
 
 /// How a run ended.
@@ -40,7 +35,7 @@ pub(crate) struct Run {
     pub(crate) seconds: f64,
 }
 
-/// The checkers of a build, none of which has run yet.
+/// The checkers of a build.
 pub(crate) fn checkers_of(build: &Build, programs: &[Program]) -> Result<Vec<Checker>, String> {
     let mut checkers = Vec::new();
     for program in programs {
@@ -69,7 +64,7 @@ pub(crate) fn checkers_of(build: &Build, programs: &[Program]) -> Result<Vec<Che
 
 fn checker(build: &Build, name: &str, program: &Program, arguments: Vec<String>) -> Checker {
     let name = format!("{} {name}", build.name);
-    Checker { name, program: program.path.clone(), arguments, seconds: 0.0 }
+    Checker { name, program: program.path.clone(), arguments }
 }
 
 fn listed(program: &Program, arguments: &[&str]) -> Result<Vec<String>, String> {
@@ -81,13 +76,14 @@ fn listed(program: &Program, arguments: &[&str]) -> Result<Vec<String>, String> 
 }
 
 impl Checker {
-    /// The longest that a mutant may take: one that takes longer is caught in a loop.
-    fn limit(&self) -> Duration {
-        Duration::from_secs_f64(10.0 + 10.0 * self.seconds)
+    /// Which program, and when it was built.
+    pub(crate) fn identity(&self) -> String {
+        let built = fs::metadata(&self.program).and_then(|metadata| metadata.modified()).ok();
+        format!("{} {built:?}", self.program.display())
     }
 
-    /// Shows it a mutant; 0 is the sound code. What it prints goes to `log`.
-    pub(crate) fn run(&self, number: usize, log: &Path) -> Result<Run, String> {
+    /// Shows it a mutant; 0 is the sound code. Whoever has not ended within `limit` is caught in a loop. What it prints goes to `log`.
+    pub(crate) fn run(&self, number: usize, limit: Duration, log: &Path) -> Result<Run, String> {
         let output = File::create(log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
         let errors = output.try_clone().map_err(|error| error.to_string())?;
         let started = Instant::now();
@@ -103,7 +99,6 @@ impl Checker {
             .stderr(errors)
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
-        let limit = if number == 0 { Duration::from_secs(600) } else { self.limit() };
         loop {
             if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
                 let seconds = started.elapsed().as_secs_f64();
@@ -120,38 +115,6 @@ impl Checker {
             sleep(Duration::from_millis(4));
         }
     }
-}
-
-/// Runs each checker on the sound code, `jobs` of them at once, unless that was done with the same program, and puts down how
-/// long it took.
-pub(crate) fn measure(checkers: &mut [Checker], jobs: usize, folder: &Path) -> Result<(), String> {
-    let kept = folder.join("sound.json");
-    let known: HashMap<String, f64> =
-        fs::read(&kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-    let known = Mutex::new(known);
-    let next = AtomicUsize::new(0);
-    let work = |worker: usize| -> Result<(), String> {
-        while let Some(checker) = checkers.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let identity = identity(checker);
-            if known.lock().expect("no worker panics").contains_key(&identity) {
-                continue;
-            }
-            let run = checker.run(0, &folder.join(format!("sound-{worker}.log")))?;
-            if let Some(finding) = run.finding {
-                return Err(format!("{} fails without any mutant: {finding}", checker.name));
-            }
-            let mut known = known.lock().expect("no worker panics");
-            known.insert(identity, run.seconds);
-            keep(&kept, &*known)?;
-        }
-        Ok(())
-    };
-    in_parallel(jobs, work)?;
-    let known = known.into_inner().expect("no worker panics");
-    for checker in checkers {
-        checker.seconds = known.get(&identity(checker)).copied().unwrap_or_default();
-    }
-    Ok(())
 }
 
 /// Does the same work on several threads, each of which is told which it is.
@@ -171,12 +134,6 @@ pub(crate) fn in_parallel(
 pub(crate) fn keep(file: &Path, what: &impl Serialize) -> Result<(), String> {
     let text = serde_json::to_vec(what).map_err(|error| error.to_string())?;
     fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
-}
-
-/// Which program, when built, with what to do.
-fn identity(checker: &Checker) -> String {
-    let built = fs::metadata(&checker.program).and_then(|metadata| metadata.modified()).ok();
-    format!("{} {built:?} {}", checker.program.display(), checker.name)
 }
 
 /// What a checker found, from what it printed: an explorer's or a model's sentence, or else the first panic.

@@ -15,11 +15,13 @@ mod operators;
 mod report;
 mod rewriting;
 mod search;
+mod sound;
 mod tree;
 mod trial;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 
@@ -27,6 +29,7 @@ use building::{BUILDS, Build};
 use equivalents::Equivalents;
 use mutant::Mutant;
 use protocol::mutants::{Kind, Mutants, Verdict};
+use sound::Sound;
 use tree::Tree;
 use trial::Trial;
 
@@ -49,6 +52,9 @@ struct Arguments {
     /// Only fences of switch.rs and shootdown.rs left out, before loom and the explorer, who must name a promise.
     #[arg(long)]
     fences: bool,
+    /// Begin no checker after so many minutes. What is undecided then fails the run.
+    #[arg(long, value_name = "N")]
+    minutes: Option<u64>,
     /// Show the mutants, those among them that the compiler will refuse, and try none.
     #[arg(long)]
     list: bool,
@@ -102,11 +108,15 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         checkers.extend(checker::checkers_of(build, &programs)?);
     }
     let chosen = choose(&tree.mutants, arguments)?;
-    eprintln!("running {} checkers without a mutant, where that has not been done", checkers.len());
-    let jobs = arguments.jobs.max(1);
-    checker::measure(&mut checkers, jobs, &folder)?;
-    let trial =
-        Trial { checkers: &checkers, equivalents: &equivalents, jobs, deep: arguments.deep, folder: &folder };
+    let trial = Trial {
+        checkers: &checkers,
+        sound: &Sound::read(&folder),
+        equivalents: &equivalents,
+        jobs: arguments.jobs.max(1),
+        deep: arguments.deep,
+        end: arguments.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes)),
+        folder: &folder,
+    };
     let results = trial.run(&chosen)?;
     let mut complaints: Vec<String> = equivalents
         .without_mutant(&tree.mutants)

@@ -12,7 +12,7 @@ pub(crate) fn untried(mutant: &Mutant) -> MutantResult {
         line: mutant.line,
         kind: mutant.kind,
         mutant: mutant.key.clone(),
-        verdict: Verdict::Survived,
+        verdict: Verdict::Undecided,
         checker: None,
         promise: None,
         finding: None,
@@ -31,6 +31,7 @@ pub(crate) fn line(result: &MutantResult) -> String {
         }
         Verdict::Equivalent => "equivalent".into(),
         Verdict::Survived => "SURVIVED".into(),
+        Verdict::Undecided => "not noticed so far".into(),
     };
     let MutantResult { number, file, line, seconds, .. } = result;
     format!("{file}:{line} {} (mutant {number}): {fate} ({seconds:.1} s)", shortened(change(result)))
@@ -56,10 +57,11 @@ fn shortened(text: &str) -> String {
 
 /// What is said in the end.
 pub(crate) fn summary(mutants: &Mutants) -> String {
-    let Mutants { total, killed, equivalent, survivors, complaints, seconds, .. } = mutants;
+    let Mutants { total, killed, equivalent, survivors, undecided, complaints, seconds, .. } = mutants;
     let survived = survivors.len();
     let mut text = format!(
-        "\n{total} mutants: {killed} killed, {equivalent} equivalent, {survived} survived; {seconds:.0} s of work\n"
+        "\n{total} mutants: {killed} killed, {equivalent} equivalent, {survived} survived, {undecided} undecided; \
+         {seconds:.0} s of work\n"
     );
     survivors.iter().for_each(|key| text += &format!("SURVIVED {key}\n"));
     complaints.iter().for_each(|complaint| text += &format!("{complaint}\n"));
@@ -68,13 +70,22 @@ pub(crate) fn summary(mutants: &Mutants) -> String {
 
 /// `docs/results/mutants.md`.
 pub(crate) fn page(mutants: &Mutants) -> String {
-    let Mutants { total, killed, equivalent, survivors, .. } = mutants;
+    let Mutants { total, killed, equivalent, survivors, undecided, .. } = mutants;
     let mut text = format!(
         "# What the checkers make of each line taken away\n\nWritten by `cargo run -p mutation -- --table docs/results/mutants.md`. \
          docs/design/0012-mutation.md says what is taken\naway, and how. Numbers of lines are those of the code that was tried.\n\n\
-         **{total} mutants: {killed} killed, {equivalent} equivalent, {} survived.**\n\n",
+         **{total} mutants: {killed} killed, {equivalent} equivalent, {} survived, {undecided} undecided.**\n\n",
         survivors.len()
     );
+    if *undecided > 0 {
+        let is_untried =
+            |mutant: &&MutantResult| mutant.verdict == Verdict::Undecided && mutant.seconds == 0.0;
+        let untried = mutants.mutants.iter().filter(is_untried).count();
+        text += &format!(
+            "Undecided are those that some checkers had not seen yet when the time of the run (`--minutes`) was over, and no other \
+             had noticed;\n{untried} of them no checker had seen.\n\n"
+        );
+    }
     text += &by_kind(mutants);
     let is_order = |mutant: &&MutantResult| matches!(mutant.kind, Kind::Fence | Kind::Ordering);
     text += &rows("Fences and orderings", mutants.mutants.iter().filter(is_order));
@@ -89,18 +100,19 @@ pub(crate) fn page(mutants: &Mutants) -> String {
 
 fn by_kind(mutants: &Mutants) -> String {
     let mut text = String::from(
-        "| | mutants | killed | by a finding that names the promise | equivalent | survived |\n|---|---|---|---|---|---|\n",
+        "| | mutants | killed | by a finding that names the promise | equivalent | survived | undecided |\n|---|---|---|---|---|---|---|\n",
     );
     for kind in Kind::ALL {
         let of_kind: Vec<_> = mutants.mutants.iter().filter(|mutant| mutant.kind == kind).collect();
         let count = |is: fn(&MutantResult) -> bool| of_kind.iter().filter(|mutant| is(mutant)).count();
         text += &format!(
-            "| {kind} | {} | {} | {} | {} | {} |\n",
+            "| {kind} | {} | {} | {} | {} | {} | {} |\n",
             of_kind.len(),
             count(|mutant| mutant.verdict == Verdict::Killed),
             count(|mutant| mutant.promise.is_some()),
             count(|mutant| mutant.verdict == Verdict::Equivalent),
-            count(|mutant| mutant.verdict == Verdict::Survived)
+            count(|mutant| mutant.verdict == Verdict::Survived),
+            count(|mutant| mutant.verdict == Verdict::Undecided)
         );
     }
     text
@@ -114,6 +126,8 @@ fn rows<'a>(title: &str, mutants: impl Iterator<Item = &'a MutantResult>) -> Str
             Verdict::Killed => "killed",
             Verdict::Equivalent => "equivalent",
             Verdict::Survived => "**survived**",
+            Verdict::Undecided if result.seconds > 0.0 => "undecided",
+            Verdict::Undecided => "not tried",
         };
         let [checker, finding] =
             [&result.checker, &result.finding].map(|text| text.as_deref().unwrap_or_default());

@@ -56,6 +56,8 @@ pub enum Verdict {
     Equivalent,
     /// None did.
     Survived,
+    /// None has so far, and the time was over before all had seen it.
+    Undecided,
 }
 
 /// One mutant.
@@ -94,8 +96,11 @@ pub struct Mutants {
     pub killed: usize,
     /// How many do nothing wrong.
     pub equivalent: usize,
-    /// The others.
+    /// Those that no checker noticed.
     pub survivors: Vec<String>,
+    /// How many had not been seen by all checkers when the time was over.
+    #[serde(default)]
+    pub undecided: usize,
     /// What is wrong with the list of equivalents.
     pub complaints: Vec<String>,
     /// On one thread of the host.
@@ -114,6 +119,7 @@ impl Mutants {
             killed: count(Verdict::Killed),
             equivalent: count(Verdict::Equivalent),
             survivors: survivors.map(|mutant| mutant.mutant.clone()).collect(),
+            undecided: count(Verdict::Undecided),
             complaints,
             seconds: mutants.iter().map(|mutant| mutant.seconds).sum(),
             mutants,
@@ -139,8 +145,8 @@ impl Mutants {
         Ok(Self::new(mutants, complaints))
     }
 
-    /// Nobody survived, and the list of equivalents is as it should be.
+    /// Nobody survived, nobody is undecided, and the list of equivalents is as it should be.
     pub fn is_sound(&self) -> bool {
-        self.survivors.is_empty() && self.complaints.is_empty()
+        self.survivors.is_empty() && self.undecided == 0 && self.complaints.is_empty()
     }
 }

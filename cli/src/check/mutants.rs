@@ -67,11 +67,12 @@ impl Part for Mutation {
         Some(Verdict {
             is_sound: mutants.is_sound(),
             counts: format!(
-                "{} mutants, {} killed, {} equivalent, {} survived{complaints}",
+                "{} mutants, {} killed, {} equivalent, {} survived, {} undecided{complaints}",
                 mutants.total,
                 mutants.killed,
                 mutants.equivalent,
-                mutants.survivors.len()
+                mutants.survivors.len(),
+                mutants.undecided
             ),
             seconds: mutants.seconds,
         })

@@ -10,7 +10,9 @@
 //!   decides whether crossings between user mode and kernel are counted.
 //! * A machine with `remote` drops translations on other CPUs by itself: what is ordered arrives at a CPU before its next use of its
 //!   caches, also with interrupts off. All its tags are shared ones.
-//! * What no CPU may do is asserted where it would do it: use a frame, or walk a table, that has been freed.
+//! * What no CPU may do is asserted where it would do it: use a frame, or walk a table, that has been freed. That every walk came *before*
+//!   the freeing, and is not merely early enough here, a cell shows that loom watches: walking reads it, and freeing writes it. Another such
+//!   cell is read by every use of a page, and written by who relies on its being gone.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -19,6 +21,7 @@ use std::sync::{Arc, Mutex};
 use coherence::{
     Coherence, CpuId, CpuSet, Crossings, Fault, Flush, Mode, Platform, RemoteFlush, Space, Switches, Tag,
 };
+use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 use crate::devices::Device;
@@ -37,11 +40,20 @@ pub(crate) struct Tables {
     pub(crate) upper: AtomicBool,
     pub(crate) entries: [AtomicU64; 2],
     freed: AtomicBool,
+    /// The table's page, as one owner after the other has it.
+    page: Page,
 }
+
+/// What has owners one after the other. loom sees to it that every use by one comes before the next has it.
+struct Page(UnsafeCell<()>);
+
+// SAFETY: there is nothing in it to share.
+unsafe impl Sync for Page {}
 
 impl Tables {
     /// The table's page gets a new owner.
     pub(crate) fn free(&self) {
+        self.page.0.with_mut(|_| ());
         self.freed.store(true, Relaxed);
     }
 }
@@ -75,6 +87,8 @@ pub(crate) struct Hardware {
     /// By root: two spaces, the first of which maps its pages to frames 1 and 2.
     pub(crate) tables: [Tables; 2],
     freed_frames: [AtomicBool; 3],
+    /// By page of space 0.
+    uses: [Page; 2],
     /// By frame: what was stored in it.
     pub(crate) contents: [AtomicU64; 3],
     /// At most one thread plays the idle CPUs at a time.
@@ -123,6 +137,7 @@ impl World {
             upper: AtomicBool::new(true),
             entries: frames.map(AtomicU64::new),
             freed: AtomicBool::new(false),
+            page: Page(UnsafeCell::new(())),
         };
         let hardware = Hardware {
             cpus: (0..setting.cpus).map(|_| cpu()).collect(),
@@ -134,6 +149,7 @@ impl World {
             counts_crossings: setting.counts_crossings,
             tables: [tables([1, 2]), tables([0, 0])],
             freed_frames: [(); 3].map(|()| AtomicBool::new(false)),
+            uses: [(); 2].map(|()| Page(UnsafeCell::new(()))),
             contents: [0; 3].map(AtomicU64::new),
             idle_loop: loom::sync::Mutex::new(()),
         };
@@ -226,7 +242,14 @@ impl World {
 
     /// The frame that user code would use for a page of space 0 now.
     pub(crate) fn find(&self, page: usize) -> Option<u64> {
-        self.hardware().walk(current().1, page)
+        let frame = self.hardware().walk(current().1, page)?;
+        self.hardware().uses[page].0.with(|_| ());
+        Some(frame)
+    }
+
+    /// The caller goes on as if no CPU could use the page any more: every use must have come before.
+    pub(crate) fn rely_on_absence(&self, page: usize) {
+        self.hardware().uses[page].0.with_mut(|_| ());
     }
 
     /// Hardware walks on its own, as it may at any moment with the root that is loaded. Afterwards an interrupt may come.
@@ -302,6 +325,7 @@ impl Hardware {
             self.cpus[cpu].caches.lock().unwrap().upper_levels.insert(tag);
         }
         assert!(!self.tables[root].freed.load(Relaxed), "{UNSAFE_FRAME}: CPU {cpu} walked a freed table");
+        self.tables[root].page.0.with(|_| ());
         let frame = self.tables[root].entries[page].load(Relaxed);
         (frame != 0).then_some(frame)
     }

@@ -61,6 +61,9 @@ impl Scenario {
         let explored = catch_unwind(AssertUnwindSafe(|| explorer.check(model)));
         explored.map(|()| executions.load(Ordering::Relaxed)).map_err(|panic| {
             match panic.downcast::<String>() {
+                Ok(message) if message.contains("Causality violation") => {
+                    format!("{UNSAFE_FRAME}: nothing orders a use before what must come after it ({message})")
+                }
                 Ok(message) => *message,
                 Err(_) => "a panic without a message".to_string(),
             }

@@ -298,12 +298,18 @@ pub(crate) const NESTED_GATHERS: Scenario = Scenario {
                 let gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
                 let mut gather = gather.about(Flush::page(0, PAGE));
                 let guard = lock.lock().unwrap();
-                if world.tables().entries[0].load(Relaxed) != 0 {
+                let is_first = world.tables().entries[0].load(Relaxed) != 0;
+                if is_first {
                     world.tables().entries[0].store(0, Relaxed);
                     gather.change(0, PAGE, &PRESENT, &ABSENT);
                 }
                 drop(guard);
+                // It may still use what it has not flushed yet. Whoever finds the page gone relies on that being over.
+                world.find(0);
                 gather.finish().into_inner();
+                if !is_first {
+                    world.rely_on_absence(0);
+                }
                 assert!(world.find(0).is_none(), "{EARLY_RETURN}: a page was used after it had been dropped");
             }
         };
