@@ -2,7 +2,8 @@
 //!
 //! All worlds that explain the rounds so far are kept. Each call of a round happens at one instant between the round's begin and its
 //! end, so a round of several calls has as many orders as its calls have; a world goes on for each order whose answers are the
-//! observed ones. When none is left, the round cannot be explained. At the end some world must look like what was found.
+//! observed ones. When none is left, the round cannot be explained. At the end some world must look like what was found. Only bringing pages in
+//! is no such instant: systems do it after the call's own work, without its lock, so that another call can come between.
 
 use crate::model::Source;
 use crate::model::{Model, Refusal, in_window};
@@ -104,8 +105,12 @@ fn explore(
     expected: &mut Vec<Answer>,
 ) -> Result<(), Refusal> {
     if done.len() == round.len() {
-        if next.len() < MOST_WORLDS && !next.contains(world) {
-            next.push(world.clone());
+        let mut world = world.clone();
+        if round.len() > 1 && round.iter().any(|step| step.call.brings_in()) {
+            world.doubt_presence();
+        }
+        if next.len() < MOST_WORLDS && !next.contains(&world) {
+            next.push(world);
         }
         return Ok(());
     }

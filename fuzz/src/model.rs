@@ -346,6 +346,15 @@ impl Model {
         }
     }
 
+    /// Nothing is known any more of which private pages are in memory.
+    pub(crate) fn doubt_presence(&mut self) {
+        for page in self.spaces.values_mut().flat_map(|space| space.pages.values_mut()) {
+            if page.value == 0 {
+                page.present = None;
+            }
+        }
+    }
+
     fn forked(&self, process: u8) -> Space {
         let mut copy = self.spaces.get(&process).cloned().unwrap_or_default();
         copy.pages.retain(|_, page| !page.has(marks::DONT_FORK));

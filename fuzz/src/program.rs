@@ -4,6 +4,8 @@
 //! call names. Addresses are pages of a *window* that is free when a program begins, with boundaries of page tables at its pages
 //! [`BOUNDARY`] + 512 n; or pages of the block that an earlier call got from the kernel; or plain numbers.
 
+use crate::names::{ADVICE, MAP_FLAGS, number};
+
 /// Bytes in a page.
 pub const PAGE: u64 = 4096;
 /// The window's first address.
@@ -66,6 +68,20 @@ impl Call {
             Call::Exit { .. } => "exit",
             Call::Wait { .. } => "wait",
             Call::Hop { .. } => "hop",
+        }
+    }
+
+    /// Whether it may bring pages in after its work on the mappings.
+    pub(crate) fn brings_in(&self) -> bool {
+        match *self {
+            Call::Map { flags, .. } => {
+                ["populate", "locked"].iter().any(|name| flags & number(MAP_FLAGS, name) != 0)
+            }
+            Call::Advise { advice, .. } => {
+                ["populate-read", "populate-write"].iter().any(|name| advice == number(ADVICE, name))
+            }
+            Call::Remap { .. } => true,
+            _ => false,
         }
     }
 }

@@ -69,3 +69,21 @@ fn senseless_texts_are_refused_with_their_line() {
     assert!(refused("1 load @3\nend\n").contains("before it is there"));
     assert!(refused("0 load @3\n").contains("no 'end'"));
 }
+
+#[test]
+fn the_regressions_can_be_read_and_have_names_of_their_own() {
+    let programs = unpack(include_str!("../regressions.txt")).unwrap();
+    let names: std::collections::BTreeSet<_> = programs.iter().map(|program| &program.name).collect();
+    assert!(!names.is_empty() && names.len() == programs.len());
+}
+
+#[test]
+fn pages_are_brought_in_by_their_call_unless_another_one_comes_between() {
+    let end = "0 mincore @4 1p\n0 munmap @4 1p\n";
+    let alone = format!("0 mmap @4 1p r,w private,fixed,populate 0x0 $1\n{end}");
+    let beside = alone.replace("\n0 mincore", "\n& 1 munmap @6 1p\n0 mincore");
+    assert!(is_explained(&alone, "@4 %1 ok") && !is_explained(&alone, "@4 %0 ok"));
+    assert!(is_explained(&beside, "@4 ok %1 ok") && is_explained(&beside, "@4 ok %0 ok"));
+    let write_only = format!("0 mmap @4 1p w shared,fixed,populate 0x0 $1\n{end}");
+    assert!(is_explained(&write_only, "@4 %1 ok") && !is_explained(&write_only, "@4 %0 ok"));
+}

@@ -161,13 +161,9 @@ pub(super) fn classify(
     difference: &Difference,
 ) -> (String, Option<&'static known::Known>) {
     let round = difference.round.and_then(|round| program.rounds.get(round));
-    let step = round.and_then(|round| round.first());
-    let found = Found {
-        system,
-        call: step.map(|step| &step.call),
-        answer: known::answer(trace, difference.first_step),
-        observed: &difference.observed,
-    };
+    let answers = trace.answers.iter().skip(difference.first_step);
+    let calls = round.into_iter().flatten().map(|step| &step.call);
+    let found = Found { system, round: calls.zip(answers).collect(), observed: &difference.observed };
     let what = match round {
         Some(round) => {
             let mut names: Vec<_> = round.iter().map(|step| step.call.name()).collect();

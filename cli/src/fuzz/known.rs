@@ -1,7 +1,7 @@
 //! Differences that are known and meant, each with its reason. A difference that one of these describes is counted under its name; every
 //! other one makes the fuzzing fail.
 
-use fuzz::{Answer, Call, Trace};
+use fuzz::{Answer, Call};
 
 /// A difference that is meant.
 pub(crate) struct Known {
@@ -13,11 +13,17 @@ pub(crate) struct Known {
 /// A difference, with what can be asked about it.
 pub(crate) struct Found<'a> {
     pub(crate) system: &'a str,
-    /// The first step of the round that cannot be explained; none for what was found in the end.
-    pub(crate) call: Option<&'a Call>,
-    pub(crate) answer: Option<&'a Answer>,
+    /// The round that cannot be explained, call by call; empty for what was found in the end.
+    pub(crate) round: Vec<(&'a Call, &'a Answer)>,
     /// In words.
     pub(crate) observed: &'a str,
+}
+
+impl Found<'_> {
+    /// Whether some call of the round is such a one and has this answer.
+    fn has(&self, is_such: impl Fn(&Call) -> bool, answer: &Answer) -> bool {
+        self.round.iter().any(|(call, given)| is_such(call) && *given == answer)
+    }
 }
 
 /// The list.
@@ -26,16 +32,16 @@ pub(crate) const ALL: &[Known] = &[
         name: "remove-refused",
         reason: "MADV_REMOVE is refused here: objects in memory have no holes (CAVEATS.md)",
         describes: |found| {
-            let remove = matches!(found.call, Some(Call::Advise { advice: 9, .. }));
-            found.system != "linux" && remove && found.answer == Some(&Answer::Error(22))
+            let remove = |call: &Call| matches!(call, Call::Advise { advice: 9, .. });
+            found.system != "linux" && found.has(remove, &Answer::Error(22))
         },
     },
     Known {
         name: "low-2-gib",
         reason: "MAP_32BIT is ignored here (CAVEATS.md); Linux places such a mapping below 2 GiB, whatever the hint",
         describes: |found| {
-            let low = matches!(found.call, Some(Call::Map { flags, .. }) if flags & 0x40 != 0);
-            found.system == "linux" && low && found.answer == Some(&Answer::Chosen)
+            let low = |call: &Call| matches!(call, Call::Map { flags, .. } if flags & 0x40 != 0);
+            found.system == "linux" && found.has(low, &Answer::Chosen)
         },
     },
     Known {
@@ -48,9 +54,4 @@ pub(crate) const ALL: &[Known] = &[
 /// The one that describes a difference.
 pub(crate) fn find(found: &Found) -> Option<&'static Known> {
     ALL.iter().find(|known| (known.describes)(found))
-}
-
-/// The answer to a step.
-pub(crate) fn answer(trace: &Trace, step: usize) -> Option<&Answer> {
-    trace.answers.get(step)
 }

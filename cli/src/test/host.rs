@@ -26,7 +26,7 @@ enum Kind {
 }
 
 /// All steps, the quickest to fail first.
-pub(super) const STEPS: [Step; 13] = [
+pub(super) const STEPS: [Step; 14] = [
     Step { name: "format", command: format, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "kernel build", command: kernel_build, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "documentation", command: documentation, kind: Kind::Whole, needs: None, slow: false },
@@ -49,6 +49,13 @@ pub(super) const STEPS: [Step; 13] = [
         name: "compare",
         command: compare,
         kind: Kind::Harness,
+        needs: Some("qemu-system-x86_64"),
+        slow: true,
+    },
+    Step {
+        name: "fuzz regressions",
+        command: fuzz_regressions,
+        kind: Kind::Whole,
         needs: Some("qemu-system-x86_64"),
         slow: true,
     },
@@ -137,6 +144,13 @@ fn quick_check() -> Command {
 /// Each fence of the handshake is left out in turn: one that nothing needs is learnt of when it is added.
 fn fences() -> Command {
     cargo(&["run", "--locked", "--quiet", "--package=mutation", "--", "--fences"])
+}
+
+/// What the fuzzing has found so far, on all three systems again.
+fn fuzz_regressions() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "ceasefire".into()));
+    command.args(["fuzz", "--replay"]).arg(project::root().join("fuzz/regressions.txt"));
+    command
 }
 
 fn shuttle() -> Command {
