@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::part::Asked;
 use super::shard::Shard;
 use super::weak_memory::WeakMemory;
+use crate::fuzz::Summary as Fuzzed;
 use crate::predict::calibration;
 use crate::result::Versions;
 
@@ -64,6 +65,8 @@ pub(super) struct Document {
     pub(super) calibration: Option<calibration::Summary>,
     #[serde(default)]
     pub(super) mutants: Option<Mutants>,
+    #[serde(default)]
+    pub(super) fuzz: Option<Fuzzed>,
 }
 
 impl Document {
@@ -83,6 +86,7 @@ impl Document {
             loom: None,
             calibration: None,
             mutants: None,
+            fuzz: None,
         }
     }
 
@@ -103,6 +107,7 @@ impl Document {
             loom: None,
             calibration: None,
             mutants: None,
+            fuzz: None,
         }
     }
 }

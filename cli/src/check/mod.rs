@@ -8,6 +8,7 @@
 mod calibration;
 mod document;
 mod explored;
+mod fuzzing;
 mod handover;
 mod merging;
 mod mutants;

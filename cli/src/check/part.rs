@@ -6,15 +6,16 @@
 
 use super::document::{Document, Level};
 use super::shard::Shard;
-use super::{calibration, explored, mutants, weak_memory};
+use super::{calibration, explored, fuzzing, mutants, weak_memory};
 use crate::failure::Failure;
 
 /// All parts, in the order in which they are run.
-pub(super) const PARTS: [&dyn Part; 5] = [
+pub(super) const PARTS: [&dyn Part; 6] = [
     &explored::Scenarios,
     &explored::PastBugs,
     &weak_memory::Loom,
     &mutants::Mutation,
+    &fuzzing::Fuzzing,
     &calibration::Calibration,
 ];
 

@@ -19,6 +19,8 @@ use crate::failure::Failure;
 use crate::result::ResultFile;
 
 use campaign::Campaign;
+#[cfg(test)]
+pub(crate) use summary::Finding;
 pub(crate) use summary::Summary;
 use systems::Systems;
 

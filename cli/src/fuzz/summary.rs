@@ -13,7 +13,7 @@ use crate::failure::Failure;
 const SCHEMA: &str = "ceasefire.fuzz/1";
 
 /// One kind of difference that is not explained.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Finding {
     /// What differs, the same for all programs that differ so.
     pub(crate) class: String,
@@ -37,7 +37,7 @@ impl Finding {
 }
 
 /// The counts.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Summary {
     schema: String,
     pub(crate) seeds: Vec<u64>,
@@ -212,7 +212,7 @@ impl Summary {
     /// # Errors
     /// A usage failure for a file that is none.
     pub(crate) fn merged(files: &[PathBuf]) -> Result<Self, Failure> {
-        let mut sum = Summary { schema: SCHEMA.into(), ..Summary::default() };
+        let mut parts = Vec::new();
         for file in files {
             let refuse = |why: String| Failure::usage(format!("cannot merge {}: {why}", file.display()));
             let text = fs::read_to_string(file).map_err(|error| refuse(error.to_string()))?;
@@ -220,9 +220,16 @@ impl Summary {
             if part.schema != SCHEMA {
                 return Err(refuse(format!("its form is '{}', not {SCHEMA}", part.schema)));
             }
-            sum.add_all(part);
+            parts.push(part);
         }
-        Ok(sum)
+        Ok(Self::sum(parts))
+    }
+
+    /// The sum of several.
+    pub(crate) fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut sum = Summary { schema: SCHEMA.into(), ..Summary::default() };
+        parts.into_iter().for_each(|part| sum.add_all(part));
+        sum
     }
 
     fn add_all(&mut self, part: Summary) {
