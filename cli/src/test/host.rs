@@ -135,6 +135,11 @@ fn quick_check() -> Command {
     command
 }
 
+/// Each fence of the handshake is left out in turn: one that nothing needs is learnt of when it is added.
+fn fences() -> Command {
+    cargo(&["run", "--locked", "--quiet", "--package=mutation", "--", "--fences"])
+}
+
 /// What the fuzzing has found so far, on the machine again.
 fn fuzz_regressions() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "ceasefire".into()));
