@@ -2,6 +2,11 @@
 //!
 //! With x2APIC (when CPUID has it) the registers are model-specific registers and a command is one write; without, they
 //! are memory at `BASE` in the direct map and a command is two writes, which no interrupt handler may separate.
+//!
+//! A command costs more than all else that the sender of an interrupt does, so one command should reach many CPUs. Each controller has a
+//! *logical name*, made of a group and one bit in it, and a command reaches any set of one group. With x2APIC the hardware makes the names,
+//! sixteen to a group. Without, all of up to eight CPUs are one group (the flat model); more CPUs than that have no logical names and get a
+//! command each. (The cluster model would reach four at once, but kernels stay away from it, so that nobody knows how well it works.)
 #![allow(unsafe_code)]
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +20,8 @@ pub(crate) const BASE: u64 = 0xfee0_0000;
 const IDENTIFIER: u32 = 0x20;
 const TASK_PRIORITY: u32 = 0x80;
 const END_OF_INTERRUPT: u32 = 0xb0;
+const LOGICAL_NAME: u32 = 0xd0;
+const LOGICAL_MODEL: u32 = 0xe0;
 const SPURIOUS: u32 = 0xf0;
 const COMMAND: u32 = 0x300;
 const COMMAND_HIGH: u32 = 0x310;
@@ -26,6 +33,18 @@ const TIMER_CURRENT: u32 = 0x390;
 const TIMER_DIVIDE: u32 = 0x3e0;
 const DIVIDE_BY_ONE: u32 = 0b1011;
 const MASKED: u32 = 1 << 16;
+
+/// CPUs that the flat model has names for.
+const FLAT_NAMES: usize = 8;
+
+// Of a command.
+const LOGICAL: u32 = 1 << 11;
+const ASSERT: u32 = 1 << 14;
+const PENDING: u32 = 1 << 12;
+const ALL_OTHERS: u32 = 0b11 << 18;
+const NON_MASKABLE: u32 = 0b100 << 8;
+const RESET: u32 = 0b101 << 8;
+const STARTUP: u32 = 0b110 << 8;
 
 static X2: AtomicBool = AtomicBool::new(false);
 
@@ -60,18 +79,27 @@ fn command(destination: u32, command: u32) {
     }
     let enabled = registers::interrupts_enabled();
     registers::disable_interrupts();
-    write(COMMAND_HIGH, destination << 24);
-    write(COMMAND, command);
-    while read(COMMAND) & 1 << 12 != 0 {
+    while read(COMMAND) & PENDING != 0 {
         core::hint::spin_loop();
     }
+    write(COMMAND_HIGH, destination << 24);
+    write(COMMAND, command);
     if enabled {
         registers::enable_interrupts();
     }
 }
 
-/// Turns the controller of the running CPU on, timer and pins masked.
-pub(crate) fn enable_on_this_cpu(spurious_vector: u8) {
+/// Who a controller is to those who send it interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// Its own identifier.
+    pub(crate) identifier: u32,
+    /// Its logical name; 0 if it has none.
+    pub(crate) logical: u32,
+}
+
+/// Turns the controller of the running CPU on, timer and pins masked. It is that of CPU `index` of `count`, which is the same for all.
+pub(crate) fn enable_on_this_cpu(index: usize, count: usize, spurious_vector: u8) -> Name {
     let mut base = registers::read_msr(msr::APIC_BASE) | 1 << 11;
     let x2 = cpuid(1, 0).ecx & 1 << 21 != 0;
     if x2 {
@@ -85,13 +113,23 @@ pub(crate) fn enable_on_this_cpu(spurious_vector: u8) {
     write(LINE_1, MASKED);
     write(TASK_PRIORITY, 0);
     write(TIMER_DIVIDE, DIVIDE_BY_ONE);
+    let name = if x2 {
+        Name { identifier: read(IDENTIFIER), logical: read(LOGICAL_NAME) }
+    } else {
+        Name { identifier: read(IDENTIFIER) >> 24, logical: name_in_flat_model(index, count) }
+    };
     write(SPURIOUS, 1 << 8 | u32::from(spurious_vector));
+    name
 }
 
-/// Identifier of the running CPU's controller.
-pub(crate) fn identifier() -> u32 {
-    let value = read(IDENTIFIER);
-    if X2.load(Ordering::Relaxed) { value } else { value >> 24 }
+/// Gives this CPU's controller its name in the flat model, if all CPUs have one.
+fn name_in_flat_model(index: usize, count: usize) -> u32 {
+    if count > FLAT_NAMES {
+        return 0;
+    }
+    write(LOGICAL_MODEL, u32::MAX);
+    write(LOGICAL_NAME, 1 << (24 + index));
+    1 << index
 }
 
 /// Says that the interrupt in service is done.
@@ -101,22 +139,43 @@ pub(crate) fn end_of_interrupt() {
 
 /// Sends an interrupt to one CPU.
 pub(crate) fn send(identifier: u32, vector: u8) {
-    command(identifier, 1 << 14 | u32::from(vector));
+    command(identifier, ASSERT | u32::from(vector));
+}
+
+/// Sends an interrupt to CPUs, with as few commands as their names allow: fewest when those of a group follow each other.
+pub(crate) fn send_to(targets: impl Iterator<Item = Name>, vector: u8) {
+    let vector = u32::from(vector);
+    let names = if X2.load(Ordering::Relaxed) { 0xffff } else { 0xff };
+    let mut gathered = 0;
+    for Name { identifier, logical } in targets {
+        if logical == 0 {
+            command(identifier, ASSERT | vector);
+            continue;
+        }
+        if gathered != 0 && (gathered ^ logical) & !names != 0 {
+            command(gathered, LOGICAL | ASSERT | vector);
+            gathered = 0;
+        }
+        gathered |= logical;
+    }
+    if gathered != 0 {
+        command(gathered, LOGICAL | ASSERT | vector);
+    }
 }
 
 /// Sends a non-maskable interrupt to every other CPU.
 pub(crate) fn send_nmi_to_others() {
-    command(0, 0b11 << 18 | 1 << 14 | 0b100 << 8);
+    command(0, ALL_OTHERS | ASSERT | NON_MASKABLE);
 }
 
 /// Resets every other CPU, to wait for `send_startup`.
 pub(crate) fn send_reset_to_others() {
-    command(0, 0b11 << 18 | 1 << 14 | 0b101 << 8);
+    command(0, ALL_OTHERS | ASSERT | RESET);
 }
 
 /// Starts every other CPU that waits after a reset, in real mode at `page << 12`.
 pub(crate) fn send_startup_to_others(page: u8) {
-    command(0, 0b11 << 18 | 1 << 14 | 0b110 << 8 | u32::from(page));
+    command(0, ALL_OTHERS | ASSERT | STARTUP | u32::from(page));
 }
 
 /// Starts the timer: one interrupt after `ticks` (at least 1) of the controller's clock.

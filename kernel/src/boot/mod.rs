@@ -14,7 +14,7 @@ pub(crate) mod map;
 mod processors;
 mod start_info;
 
-use crate::arch::{apic, descriptor, entry as kernel_entry, io_apic};
+use crate::arch::{descriptor, entry as kernel_entry, io_apic};
 use crate::sync::Once;
 use crate::{console, cpu, declaration, files, frames, interrupt, process, self_check, task, time};
 
@@ -45,9 +45,7 @@ extern "C" fn start(information: u64) -> ! {
 
     io_apic::mask_legacy_controllers();
     fill_interrupt_table();
-    cpu::name(0, 0);
-    cpu::initialise();
-    cpu::name(0, apic::identifier());
+    cpu::initialise(processors.identifiers().len());
     time::calibrate();
     if !command_line().deterministic {
         time::read_clock();

@@ -166,9 +166,8 @@ fn prepare_places(identifiers: &[u32]) {
     let places = unsafe { &mut *PLACES.0.get() };
     places.temporary_root = temporary_root();
     places.kernel_root = map::kernel_root();
-    for (index, &identifier) in identifiers.iter().enumerate().skip(1) {
-        cpu::name(index, identifier);
-        places.stacks[index] = KernelStack::allocate(STACK_BYTES).leak();
+    for stack in &mut places.stacks[1..identifiers.len()] {
+        *stack = KernelStack::allocate(STACK_BYTES).leak();
     }
     places.identifiers[..identifiers.len()].copy_from_slice(identifiers);
     places.count = identifiers.len() as u64;
@@ -184,7 +183,8 @@ fn copy_start_page() {
 extern "C" fn arrive(index: u64) -> ! {
     cpu::adopt(index as usize);
     registers::disable_interrupts();
-    cpu::initialise();
+    // SAFETY: the boot CPU wrote it before it started this one, and writes it no more.
+    cpu::initialise(unsafe { (*PLACES.0.get()).count } as usize);
     task::become_idle();
     cpu::set_online();
     task::run_idle()

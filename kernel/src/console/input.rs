@@ -71,7 +71,7 @@ pub(crate) fn initialise(io_apic_base: u64) {
         RING.lock().ended = true;
         return;
     }
-    io_apic::route(io_apic_base, LINE, SERIAL, cpu::apic_identifier(0));
+    io_apic::route(io_apic_base, LINE, SERIAL, cpu::apic_name(0).identifier);
     port::write_u8(PORT + 1, 0x01); // interrupt when data is there
     port::write_u8(PORT, READY);
 }

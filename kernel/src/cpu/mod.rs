@@ -45,6 +45,7 @@ pub(crate) struct Cpu {
     /// Depth of interrupt handlers on this CPU, to know what code may do.
     pub(crate) handlers: Cell<u32>,
     apic_identifier: AtomicU32,
+    apic_logical_name: AtomicU32,
     descriptors: Descriptors,
 }
 
@@ -67,6 +68,7 @@ impl Cpu {
             index: Cell::new(0),
             handlers: Cell::new(0),
             apic_identifier: AtomicU32::new(0),
+            apic_logical_name: AtomicU32::new(0),
             descriptors: Descriptors::new(),
         }
     }
@@ -128,14 +130,12 @@ pub(crate) fn crossings(cpu: usize) -> &'static Crossings {
     &CPUS[cpu].crossings
 }
 
-/// Interrupt controller identifier of a CPU.
-pub(crate) fn apic_identifier(cpu: usize) -> u32 {
-    CPUS[cpu].apic_identifier.load(Ordering::Relaxed)
-}
-
-/// Says who a CPU is, before it starts.
-pub(crate) fn name(cpu: usize, apic_identifier: u32) {
-    CPUS[cpu].apic_identifier.store(apic_identifier, Ordering::Relaxed);
+/// Name of a CPU's interrupt controller, once the CPU has been online.
+pub(crate) fn apic_name(cpu: usize) -> apic::Name {
+    apic::Name {
+        identifier: CPUS[cpu].apic_identifier.load(Ordering::Relaxed),
+        logical: CPUS[cpu].apic_logical_name.load(Ordering::Relaxed),
+    }
 }
 
 /// Announces that the running CPU takes part.
@@ -156,8 +156,8 @@ pub(crate) fn adopt(cpu: usize) {
 }
 
 /// Sets up everything that the running CPU has of its own: features, segments, interrupt stacks, system-call entry,
-/// floating point, interrupt controller. Interrupts stay off.
-pub(crate) fn initialise() {
+/// floating point, interrupt controller. Interrupts stay off. `count` says how many CPUs there will be at most.
+pub(crate) fn initialise(count: usize) {
     features::enable_on_this_cpu();
     let [fatal, nmi] = [(); 2].map(|()| interrupt_stack());
     let this = this();
@@ -173,7 +173,9 @@ pub(crate) fn initialise() {
         registers::write_msr(msr::SYSCALL_MASK, 0x4_7700);
     }
     floating_point::enable_on_this_cpu();
-    apic::enable_on_this_cpu(crate::interrupt::SPURIOUS);
+    let name = apic::enable_on_this_cpu(index(), count, crate::interrupt::SPURIOUS);
+    this.apic_identifier.store(name.identifier, Ordering::Relaxed);
+    this.apic_logical_name.store(name.logical, Ordering::Relaxed);
 }
 
 /// A stack for an exception, with this CPU's address in its last word. Returns where the CPU shall begin to push.

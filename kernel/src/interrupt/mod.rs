@@ -107,5 +107,5 @@ pub(crate) extern "C" fn before_user(frame: &mut TrapFrame) {
 
 /// Asks a CPU to look at its work flags.
 pub(crate) fn send_reschedule(cpu: usize) {
-    apic::send(cpu::apic_identifier(cpu), RESCHEDULE);
+    apic::send(cpu::apic_name(cpu).identifier, RESCHEDULE);
 }

@@ -50,9 +50,7 @@ unsafe impl Platform for Machine {
         let waiting = WAITING.here();
         waiting.since.store(time_stamp(), Ordering::Relaxed);
         waiting.asked.store(targets.as_words()[0], Ordering::Relaxed);
-        for target in targets {
-            apic::send(cpu::apic_identifier(target.index()), super::SHOOTDOWN);
-        }
+        apic::send_to(targets.into_iter().map(|target| cpu::apic_name(target.index())), super::SHOOTDOWN);
     }
 
     fn interrupts_enabled(&self) -> bool {

@@ -96,7 +96,7 @@ pub(crate) fn cpuinfo() -> Vec<u8> {
             ("siblings\t", format!("{count}")),
             ("core id\t\t", format!("{index}")),
             ("cpu cores\t", format!("{count}")),
-            ("apicid\t\t", format!("{}", cpu::apic_identifier(index))),
+            ("apicid\t\t", format!("{}", cpu::apic_name(index).identifier)),
             ("fpu\t\t", String::from("yes")),
             ("wp\t\t", String::from("yes")),
             ("flags\t\t", flags.clone()),
