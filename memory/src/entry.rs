@@ -77,6 +77,11 @@ impl Entry {
         Self(bits.bits())
     }
 
+    /// The same rights and marks for another frame.
+    pub(crate) fn with_frame(self, frame: FrameNumber) -> Self {
+        Self(self.0 & !FRAME_MASK | frame.address())
+    }
+
     pub(crate) fn with(self, bits: Bits) -> Self {
         Self(self.0 | bits.bits())
     }

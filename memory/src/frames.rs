@@ -327,6 +327,22 @@ impl<L: RawMutex> Frames<L> {
         unsafe { to.copy_from(from, PAGE) };
     }
 
+    /// Whether two frames hold the same.
+    pub(crate) fn are_equal(&self, one: FrameNumber, other: FrameNumber) -> bool {
+        // What is read here counts, as if it were copied.
+        sync::frame_copied(one);
+        sync::frame_copied(other);
+        const PART: usize = 256;
+        (0..PAGE).step_by(PART).all(|offset| {
+            let [ours, theirs] = [one, other].map(|frame| {
+                let mut bytes = [0; PART];
+                self.read(frame, offset, &mut bytes);
+                bytes
+            });
+            ours == theirs
+        })
+    }
+
     /// The frame as 512 words, the shape of a page table.
     #[allow(unsafe_code)]
     pub(crate) fn words(&self, frame: FrameNumber) -> &[AtomicU64; 512] {

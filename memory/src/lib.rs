@@ -49,6 +49,7 @@ mod limits;
 mod lock;
 mod map;
 mod mappings;
+mod merge;
 mod mistake;
 mod object;
 mod page_batch;

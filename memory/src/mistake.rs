@@ -13,6 +13,8 @@ pub enum Mistake {
     FramesFreedBeforeFlush,
     /// Page tables go back to the allocator before the flush.
     TablesFreedBeforeFlush,
+    /// Page tables are taken out and freed without keeping those off who walk them by the reverse way.
+    TablesTakenBesideReverseWalks,
     /// That page tables are freed is not said to `coherence`.
     TablesNotCalledFreed,
     /// Dropping pages flushes after the table's lock is released.
@@ -27,6 +29,8 @@ pub enum Mistake {
     SettledOnlyOnce,
     /// A page is copied although stores to it may still land.
     CopySourceNotSettled,
+    /// Of a page that is to be merged, an entry without the right to write is taken as a sign that nobody can store to it.
+    MergeTrustsEntries,
     /// `mremap` flushes anonymous pages only once, after it has let others at them again.
     MoveFlushedAtEnd,
     /// `mremap` flushes the addresses that pages go to.

@@ -148,3 +148,36 @@ impl Part for PastBugs {
         Some(text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    /// Names of several words in backticks, as bugs are called.
+    fn names(text: &str) -> impl Iterator<Item = String> {
+        let quoted = text.split('`').skip(1).step_by(2);
+        let is_name = |word: &&str| {
+            word.contains('-') && word.chars().all(|letter| letter == '-' || letter.is_ascii_lowercase())
+        };
+        quoted.filter(is_name).map(str::to_owned)
+    }
+
+    #[test]
+    fn the_list_of_rows_names_every_past_bug_and_no_other() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+        let rows: BTreeSet<_> = names(&read("docs/guide/past-bugs.md")).collect();
+        let barriers: BTreeSet<_> = names(&read("docs/design/0010-checkers.md")).collect();
+        let files = fs::read_dir(root.join("machine/src/simulated/past_bugs")).unwrap();
+        let bugs: BTreeSet<_> = files
+            .filter_map(|file| Some(file.unwrap().path().file_stem()?.to_str()?.replace('_', "-")))
+            .filter(|name| name != "mod")
+            .collect();
+        assert_eq!(rows.difference(&bugs).collect::<Vec<_>>(), [""; 0], "there are no such bugs");
+        let unnamed: Vec<_> =
+            bugs.iter().filter(|bug| !rows.contains(*bug) && !barriers.contains(*bug)).collect();
+        assert_eq!(unnamed, [""; 0], "bugs of no row");
+    }
+}

@@ -113,6 +113,12 @@ impl Operation {
                 "takes the permission to write away from each page of a mapped file before it writes it out, with a flush for each",
                 "write to files with write(2), or to mappings less often",
             ),
+            Cause::Merge => (
+                "merging",
+                "letting pages with equal contents become one",
+                "does so only where madvise(MADV_MERGEABLE) asked for it, with two flushes for each page",
+                "ask for it only where much memory is equal and little of it is written",
+            ),
             Cause::Exec => (
                 "execve",
                 "address spaces that a new program replaces",

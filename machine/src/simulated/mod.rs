@@ -16,6 +16,7 @@
 //! A [`Scenario`] says which CPUs do what on it; `check/` explores scenarios, and the past bugs, which are scenarios of which the
 //! code under check has been broken in one place.
 
+mod agents;
 mod answers;
 mod caches;
 mod check;

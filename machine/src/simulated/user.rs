@@ -302,27 +302,6 @@ impl SimulatedEnvironment {
         dropped.expect("a scenario drops what can be dropped");
     }
 
-    /// A kernel thread takes a page out, which it found by the reverse way at one of these addresses.
-    pub(super) fn evict(&self, number: usize, addresses: &[u64]) {
-        self.space(number).evict(addresses);
-    }
-
-    /// As `evict`, for a program that is promised that the page is gone: truncation of what is mapped in a range.
-    pub(super) fn cut_off(&self, number: usize, range: PageRange, addresses: &[u64]) {
-        let space = self.space(number);
-        self.call("ftruncate", &space, range, Promise::Removal, || space.evict(addresses));
-    }
-
-    /// A kernel thread writes a page out, and takes it as clean.
-    pub(super) fn clean(&self, number: usize, address: u64) {
-        self.space(number).clean(address);
-    }
-
-    /// A kernel thread takes a page and its table out.
-    pub(super) fn retract(&self, number: usize, address: u64) {
-        self.space(number).retract(address);
-    }
-
     /// `mprotect`.
     pub(super) fn protect(&self, range: PageRange, rights: Rights) {
         let space = self.loaded();

@@ -16,13 +16,13 @@ const FAR: u64 = PAGE + (2 << 20);
 const ELSEWHERE: u64 = PAGE + (4 << 20);
 
 /// Another page in a table, so that unmapping frees no table: that would flush whatever is pending.
-fn keep_table(machine: &SimulatedEnvironment, page: u64) {
+pub(super) fn keep_table(machine: &SimulatedEnvironment, page: u64) {
     machine.map(pages(page, 1));
     machine.load(page).expect("it is mapped");
 }
 
 /// One space on the CPUs from 1 up to `cpus`, with the first page of an object mapped, which each has loaded.
-fn mapped(machine: &SimulatedEnvironment, cpus: usize, is_shared: bool) {
+pub(super) fn mapped(machine: &SimulatedEnvironment, cpus: usize, is_shared: bool) {
     let (space, object) = (machine.new_space(), machine.new_object());
     for cpu in 1..cpus {
         explorer::as_cpu(cpu, || {

@@ -10,9 +10,11 @@ pub(super) mod devices;
 pub(super) mod eviction;
 pub(super) mod gathers;
 pub(super) mod lazy;
+pub(super) mod merge;
 pub(super) mod migration;
 pub(super) mod preemption;
 pub(super) mod protect;
+pub(super) mod reclaim;
 pub(super) mod registration;
 pub(super) mod remove;
 pub(super) mod rounds;
@@ -67,6 +69,7 @@ pub(super) const ALL: &[&Scenario] = &[
     &tables::USER_WALKS_FREED_TABLES,
     &tables::COMING_BACK_WHILE_TABLES_ARE_FREED,
     &tables::SWITCHING_AWAY_WHILE_TABLES_ARE_FREED,
+    &tables::MUNMAP_AND_EVICTION,
     &barrier::BARRIER_USER_CODE,
     &barrier::BARRIER_SWITCHING_OUT,
     &barrier::BARRIER_SWITCHING_IN,
@@ -146,6 +149,18 @@ pub(super) const ALL: &[&Scenario] = &[
     &batch::CLEAN_TWICE_AND_WRITER,
     &batch::TRUNCATE_AND_READER,
     &batch::TRUNCATE_AND_MUNMAP,
+    &reclaim::RECLAIM_BESIDE_A_DEVICE,
+    &reclaim::RECLAIM_OF_A_DESCHEDULED_READER,
+    &reclaim::RECLAIM_AND_MUNMAP_BY_BROADCAST,
+    &reclaim::RECLAIM_AND_MUNMAP_BY_HYPERCALL,
+    &reclaim::RECLAIM_WHILE_ENTERING,
+    &reclaim::RECLAIM_WHILE_ENTERING_A_SHARED_TAG,
+    &merge::MERGE_AND_WRITER,
+    &merge::MERGE_AND_TWO_WRITERS,
+    &merge::MERGE_TWICE_AND_WRITER,
+    &merge::MERGE_AND_READER,
+    &merge::MERGE_AND_FORK,
+    &merge::MERGE_AND_MUNMAP,
 ];
 
 /// The scenario of that name.

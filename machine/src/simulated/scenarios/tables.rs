@@ -67,3 +67,38 @@ pub(in super::super) const SWITCHING_AWAY_WHILE_TABLES_ARE_FREED: Scenario = Sce
     walked: &[NEXT],
     ..Scenario::BASE
 };
+
+/// Where the table goes that was freed: a page under another leaf table, in whose place it is the same as `PAGE`.
+const HEIR: u64 = PAGE + (4 << 20);
+/// A page under a third one, for which the upper tables stay.
+const NEIGHBOUR: u64 = PAGE + (8 << 20);
+
+pub(in super::super) const MUNMAP_AND_EVICTION: Scenario = Scenario {
+    name: "munmap-and-eviction",
+    about: "a page is unmapped, with its table, while a kernel thread looks for it there by the reverse way: it changes nothing in what \
+            that table becomes",
+    setup: |machine| {
+        let space = machine.new_space();
+        explorer::as_cpu(0, || {
+            machine.activate(space);
+            for page in [PAGE, NEIGHBOUR] {
+                machine.map(pages(page, 1));
+                machine.store(page, 7).expect("it is mapped");
+            }
+            machine.map(pages(HEIR, 1));
+        });
+    },
+    cpus: &[
+        |machine| {
+            machine.unmap(pages(PAGE, 1));
+            // The table that was freed last is the next one, and the page after that the next page.
+            machine.load(HEIR).expect("it is mapped");
+            machine.store(HEIR, 9).expect("it is mapped");
+            let seen = machine.load(HEIR).expect("it is mapped");
+            assert_eq!(seen, 9, "D2, write integrity: a store is lost");
+        },
+        |machine| machine.evict(0, &[PAGE]),
+    ],
+    bounds: [2, 3, 4],
+    ..Scenario::BASE
+};
