@@ -191,15 +191,6 @@ impl Fault {
     pub const OF_MACHINES: [Self; 4] =
         [Self::RemoteNotAwaited, Self::NoFenceAttaching, Self::RelaxedDetaching, Self::DevicesNotTold];
 
-    /// Those that break batches and nothing else.
-    pub const OF_BATCHES: [Self; 5] = [
-        Self::NoFenceBatch,
-        Self::BatchTargetsReadFirst,
-        Self::BatchWithoutGeneration,
-        Self::BatchNotSettled,
-        Self::BatchMeetsNobody,
-    ];
-
     /// Those that break barriers and nothing else.
     pub const OF_BARRIERS: [Self; 11] = [
         Self::NoFenceBarrier,

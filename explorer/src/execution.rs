@@ -1,24 +1,20 @@
-//! One run: CPUs as coroutines, and the loop that offers choices and carries them out.
+//! One run: CPUs as coroutines, and the loop that has a choice made of what is offered (`offers.rs`) and carries it out.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use corosensei::stack::DefaultStack;
-use corosensei::{Coroutine, CoroutineResult, Yielder};
+use corosensei::{CoroutineResult, Yielder};
 
 use crate::choice::{Choice, Priced};
+use crate::coroutines::{Coroutines, coroutine, end};
 use crate::memory::{Memory, Word};
-use crate::processor::{
-    History, SharedHardware, idle, install, place, set_running, set_yielder, take_outcome, with,
-};
-use crate::{Access, Digest, Finding, Outcome, Schedule, Step, Strategy};
+use crate::offers::{offer_due, offer_hardware};
+use crate::processor::{History, SharedHardware, install, set_running, take_outcome, with};
+use crate::{Digest, Finding, Outcome, Schedule, Step, Strategy};
 
 /// A run that makes more steps than this does not end.
 const MOST_STEPS: usize = 20_000;
 /// How many of its latest reads a waiting CPU watches: enough for the condition of any loop in the code under check.
 const WATCHED: usize = 4;
-const STACK: usize = 256 << 10;
 
 /// What runs: made anew for each run, with the set-up done and the hardware [attached](crate::attach).
 pub struct Program {
@@ -44,7 +40,7 @@ pub(crate) struct Processor {
     pub(crate) paused: bool,
     pub(crate) pending: bool,
     /// The pending interrupt was postponed, and waits for the CPU to wait.
-    postponed: bool,
+    pub(crate) postponed: bool,
     /// How many interrupts that cannot be masked may still come.
     pub(crate) unmaskable: u8,
     /// It is handling one.
@@ -56,8 +52,8 @@ pub(crate) struct Processor {
     pub(crate) history: History,
     pub(crate) step: Step,
     pub(crate) yielder: *const Yielder<Resume, Step>,
-    watched: VecDeque<(Word, u64)>,
-    last_line: Option<&'static std::panic::Location<'static>>,
+    pub(crate) watched: VecDeque<(Word, u64)>,
+    pub(crate) last_line: Option<&'static std::panic::Location<'static>>,
 }
 
 /// A run.
@@ -74,12 +70,6 @@ pub(crate) struct Execution {
     steps: usize,
     decisions: usize,
     schedule: Schedule,
-}
-
-type Coroutines = Vec<Coroutine<Resume, Step, (), DefaultStack>>;
-
-thread_local! {
-    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Makes one run: sets it up by `make`, for so many CPUs, and lets `strategy` choose. `None` if the strategy has no further run.
@@ -143,33 +133,6 @@ pub fn explore(
     (runs, None)
 }
 
-fn coroutine(program: Box<dyn FnOnce()>) -> Coroutine<Resume, Step, (), DefaultStack> {
-    let pooled = STACKS.with_borrow_mut(Vec::pop);
-    let stack = pooled.unwrap_or_else(|| DefaultStack::new(STACK).expect("the host has memory for a stack"));
-    Coroutine::with_stack(stack, move |yielder: &Yielder<Resume, Step>, _| {
-        set_yielder(yielder);
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(program)) {
-            let text = payload.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-            crate::fail(format!("the code under check gave up: {text}"));
-            loop {
-                yielder.suspend(Step::Failed);
-            }
-        }
-        idle();
-    })
-}
-
-/// Ends all CPUs, which are idle, and keeps their stacks for the next run.
-fn end(coroutines: Coroutines) {
-    for (cpu, mut coroutine) in coroutines.into_iter().enumerate() {
-        with(|execution| execution.current = cpu);
-        let ended = coroutine.resume(Resume::End);
-        debug_assert!(matches!(ended, CoroutineResult::Return(())));
-        STACKS.with_borrow_mut(|stacks| stacks.push(coroutine.into_stack()));
-    }
-}
-
 /// Makes one choice and carries it out; says whether the run goes on.
 fn proceed(strategy: &mut dyn Strategy, coroutines: &mut Coroutines, hardware: &SharedHardware) -> bool {
     let mut offers = Vec::with_capacity(8);
@@ -206,29 +169,6 @@ fn proceed(strategy: &mut dyn Strategy, coroutines: &mut Coroutines, hardware: &
         execution.finding.is_none()
     })
     .unwrap_or(false)
-}
-
-/// Offers what the hardware will do sooner or later: for nothing if there is nothing else to do.
-fn offer_due(hardware: &SharedHardware, next: &Step, offers: &mut Vec<Priced>) {
-    let price = u8::from(!offers.is_empty());
-    if price == 0 || matters(next) {
-        let mut due = Vec::new();
-        hardware.due(&mut due);
-        offers.extend(due.into_iter().map(|event| Priced { choice: Choice::Hardware(event), price }));
-    }
-}
-
-/// Whether what the hardware does could matter for a CPU that makes this step next.
-fn matters(next: &Step) -> bool {
-    next.changes_memory() || matches!(next, Step::Wait | Step::Idle)
-}
-
-fn offer_hardware(hardware: &SharedHardware, next: &Step, offers: &mut Vec<Priced>, all_idle: bool) {
-    let mut events = Vec::new();
-    if all_idle || matters(next) {
-        hardware.events(next, &mut events);
-    }
-    offers.extend(events.into_iter().map(|event| Priced { choice: Choice::Hardware(event), price: 1 }));
 }
 
 /// Asks the strategy. With `may_end` the first offer is to let the run end.
@@ -411,114 +351,6 @@ impl Execution {
             processor.watched.pop_front();
         }
         processor.watched.push_back((word, value));
-    }
-
-    /// Lists the choices there are about CPUs and buffers, the free one first, and says what the CPU of that one does next.
-    /// Nothing is offered if all CPUs are idle or wait for each other.
-    fn offer(&self, offers: &mut Vec<Priced>) -> Step {
-        let count = self.processors.len();
-        let price = u8::from(self.can_proceed(self.current));
-        // Stores do not stay in a buffer for ever.
-        let is_waiting = |cpu: &usize| matches!(self.processors[*cpu].step, Step::Wait | Step::Idle);
-        let (at_rest, held_up): (Vec<_>, Vec<_>) =
-            (0..count).filter(|cpu| self.memory.holds(*cpu)).partition(is_waiting);
-        offers.extend(at_rest.into_iter().map(|cpu| Priced { choice: Choice::Drain(cpu), price: 0 }));
-        for offset in 0..count {
-            let cpu = (self.current + offset) % count;
-            self.offer_cpu(cpu, if offset == 0 { 0 } else { price }, offers);
-        }
-        if offers.is_empty() {
-            return Step::Idle;
-        }
-        let next = offers[0].choice.cpu().map_or(Step::Idle, |cpu| self.processors[cpu].step);
-        offers.extend(held_up.into_iter().map(|cpu| Priced { choice: Choice::Drain(cpu), price: 1 }));
-        let unmaskable = (0..count).filter(|cpu| self.can_take_unmaskable(*cpu)).map(Choice::Unmaskable);
-        let pairs = (0..count).flat_map(|one| (one + 1..count).map(move |other| (one, other)));
-        let exchanges = pairs.filter(|(one, other)| self.can_exchange(*one, *other));
-        let exchanges = exchanges.map(|(one, other)| Choice::Exchange(one, other));
-        offers.extend(unmaskable.chain(exchanges).map(|choice| Priced { choice, price: 1 }));
-        next
-    }
-
-    fn can_take_unmaskable(&self, cpu: usize) -> bool {
-        let processor = &self.processors[cpu];
-        let is_running = !matches!(processor.step, Step::Begin | Step::Idle | Step::Failed);
-        processor.unmaskable > 0 && !processor.paused && !processor.beyond_masks && is_running
-    }
-
-    fn can_exchange(&self, one: usize, other: usize) -> bool {
-        let can_move = |cpu: usize| {
-            let processor = &self.processors[cpu];
-            let is_there = !matches!(processor.step, Step::Begin | Step::Failed);
-            processor.preemptible && !processor.masked && is_there
-        };
-        let is_idle = |cpu: usize| matches!(self.processors[cpu].step, Step::Idle);
-        can_move(one) && can_move(other) && !(is_idle(one) && is_idle(other))
-    }
-
-    fn offer_cpu(&self, cpu: usize, price: u8, offers: &mut Vec<Priced>) {
-        let processor = &self.processors[cpu];
-        let (can_run, can_take) = (self.can_run(cpu), self.can_take(cpu));
-        let mut offer = |choice, price| offers.push(Priced { choice, price });
-        if can_take && !(processor.postponed && can_run) {
-            offer(Choice::Interrupt(cpu), price);
-            if can_run && !matches!(processor.step, Step::Wait) {
-                offer(Choice::RunPostponing(cpu), price + 1);
-            }
-            return;
-        }
-        if can_run {
-            offer(Choice::Run(cpu), price);
-            let stores = matches!(
-                processor.step,
-                Step::Memory { access: Access::Store, .. } | Step::Machine { stores: true, .. }
-            );
-            if stores && !self.memory.holds(cpu) {
-                offer(Choice::RunHolding(cpu), price + 1);
-            }
-        }
-        if can_take {
-            offer(Choice::Interrupt(cpu), price + 1);
-        }
-    }
-
-    fn can_run(&self, cpu: usize) -> bool {
-        let processor = &self.processors[cpu];
-        if processor.paused {
-            return false;
-        }
-        match processor.step {
-            Step::Wait => processor.watched.iter().any(|(word, seen)| word.get() != *seen),
-            Step::Idle | Step::Failed => false,
-            _ => true,
-        }
-    }
-
-    fn can_take(&self, cpu: usize) -> bool {
-        let processor = &self.processors[cpu];
-        processor.pending && !processor.masked && !processor.paused && !matches!(processor.step, Step::Begin)
-    }
-
-    fn can_proceed(&self, cpu: usize) -> bool {
-        self.can_run(cpu) || self.can_take(cpu)
-    }
-
-    fn is_stuck(&mut self) -> bool {
-        self.processors.iter().any(|processor| matches!(processor.step, Step::Wait) || processor.pending)
-    }
-
-    fn fail_stuck(&mut self) {
-        let describe = |(cpu, processor): (usize, &Processor)| {
-            let what = match (processor.step, processor.last_line) {
-                (Step::Wait, Some(line)) => format!("waits at {}", place(line)),
-                _ => "has nothing to do".to_owned(),
-            };
-            let off = if processor.masked { " with interrupts off" } else { "" };
-            let pending = if processor.pending { ", an interrupt before it" } else { "" };
-            format!("CPU {cpu} {what}{off}{pending}")
-        };
-        let all: Vec<_> = self.processors.iter().enumerate().map(describe).collect();
-        self.fail(format!("nobody can go on: {}", all.join("; ")));
     }
 
     fn state(&self) -> Digest {

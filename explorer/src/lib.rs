@@ -20,12 +20,14 @@
 
 mod atomic;
 mod choice;
+mod coroutines;
 mod digest;
 mod execution;
 mod exhaustive;
 mod hardware;
 mod lock;
 mod memory;
+mod offers;
 mod outcome;
 mod priorities;
 mod processor;

@@ -8,6 +8,7 @@ mod advise;
 mod map;
 mod page;
 mod remap;
+mod space;
 mod touch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,7 @@ use crate::program::{ACTORS, Address, Call, PAGE, Program, SLOTS, USER_END, WIND
 use crate::trace::Answer;
 
 pub(crate) use page::{Page, Source, marks};
+pub(crate) use space::Space;
 
 /// The rights' bits.
 pub(crate) const READ: u64 = 1;
@@ -37,13 +39,6 @@ const BLOCK_STRIDE: u64 = 1 << 32;
 pub const NOWHERE: u64 = 0x20_0000_0000;
 /// More than a guest has: Linux refuses one such mapping that it must account for.
 const TOO_MUCH: u64 = 1 << 36;
-
-/// An address space.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Space {
-    /// By page number.
-    pub(crate) pages: BTreeMap<u64, Page>,
-}
 
 /// Shared memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -368,32 +363,6 @@ impl Model {
             }
         }
         copy
-    }
-}
-
-impl Space {
-    pub(crate) fn remove(&mut self, first: u64, end: u64) {
-        let gone: Vec<u64> = self.pages.range(first..end).map(|(page, _)| *page).collect();
-        for page in gone {
-            self.pages.remove(&page);
-        }
-    }
-
-    /// Where the area of a mapped page begins: how far down its like goes, as Linux joins areas.
-    pub(crate) fn area_start(&self, page: u64) -> u64 {
-        let mut start = page;
-        while start > 0 && self.are_alike(start - 1) {
-            start -= 1;
-        }
-        start
-    }
-
-    /// Whether a page and the next one can be of one area.
-    pub(crate) fn are_alike(&self, page: u64) -> bool {
-        match (self.pages.get(&page), self.pages.get(&(page + 1))) {
-            (Some(one), Some(next)) => one.continues_with(next),
-            _ => false,
-        }
     }
 }
 

@@ -6,19 +6,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use coherence::{Cause, Coherence, CpuId, CpuSet, Flush, Mode, Platform, Space, Switches, Tag, Translation};
 
 pub(crate) const CPUS: usize = 4;
 pub(crate) const PAGES: u64 = 8;
-const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 /// Bits of a page-table entry; the frame's number is above them.
 pub(crate) const PRESENT: u64 = 1;
 pub(crate) const WRITABLE: u64 = 2;
 const ACCESSED: u64 = 4;
 const DIRTY: u64 = 8;
-const FRAME: u32 = 4;
+pub(crate) const FRAME: u32 = 4;
 
 thread_local! {
     pub(crate) static CPU: Cell<usize> = const { Cell::new(0) };
@@ -83,7 +83,7 @@ pub(crate) struct Process {
     pub(crate) space: Space,
     /// The lock is for operations; walkers read entries without it.
     lock: Mutex<()>,
-    table: [AtomicU64; PAGES as usize],
+    pub(crate) table: [AtomicU64; PAGES as usize],
 }
 
 impl Process {
@@ -91,10 +91,20 @@ impl Process {
         let table = [const { AtomicU64::new(0) }; PAGES as usize];
         Process { number, space: MACHINE.new_space(number), lock: Mutex::new(()), table }
     }
+
+    /// Waits with interrupts on: who has the lock may wait for this CPU's answer.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+        loop {
+            if let Ok(guard) = self.lock.try_lock() {
+                return guard;
+            }
+            MACHINE.platform().relax();
+        }
+    }
 }
 
 /// Whose each frame is: 0 for nobody's, else a process and a page.
-static OWNERS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+pub(crate) static OWNERS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 /// How often a frame was used by somebody whose it is not.
 pub(crate) static STALE_USES: AtomicUsize = AtomicUsize::new(0);
 
@@ -136,12 +146,14 @@ pub(crate) fn store(process: &Process, page: u64) -> bool {
 
 /// The page fault's handler: a new frame if there is none. Says whether the store is to be tried again.
 fn fault(process: &Process, page: u64, own: u64) -> bool {
-    let _guard = process.lock.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = process.lock();
     let entry = &process.table[page as usize];
     match entry.load(Acquire) {
         old if old & WRITABLE != 0 => MACHINE.spurious_fault(),
         old if old & PRESENT != 0 => return false,
         _ => {
+            // A batch may have taken a page out here that some CPU still uses.
+            MACHINE.settle(&process.space, Cause::Reclaim);
             let is_taken = |owner: &AtomicU64| owner.compare_exchange(0, own, AcqRel, Relaxed).is_ok();
             let frame = OWNERS.iter().position(is_taken).expect("there are frames enough") as u64;
             entry.store(frame << FRAME | PRESENT | WRITABLE, Release);
@@ -151,7 +163,7 @@ fn fault(process: &Process, page: u64, own: u64) -> bool {
 }
 
 /// As the policy of `coherence` sees an entry.
-fn translation(entry: u64) -> Translation {
+pub(crate) fn translation(entry: u64) -> Translation {
     let has = |bit| entry & bit != 0;
     Translation {
         present: has(PRESENT),
@@ -168,7 +180,8 @@ fn translation(entry: u64) -> Translation {
 pub(crate) fn change(process: &Process, pages: Range<u64>, cause: Cause, change: impl Fn(u64) -> u64) {
     let about = Flush::range(pages.start * PAGE, pages.end * PAGE, PAGE);
     let mut gather = MACHINE.gather(&process.space, cause, Vec::new()).about(about);
-    let guard = process.lock.lock().unwrap_or_else(PoisonError::into_inner);
+    let guard = process.lock();
+    gather.settle();
     for page in pages {
         let entry = &process.table[page as usize];
         let old = entry.fetch_update(AcqRel, Acquire, |old| Some(change(old))).unwrap_or_else(|old| old);

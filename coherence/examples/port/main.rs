@@ -1,10 +1,12 @@
 //! Two processes on the port of `kernel.rs`: its CPUs use their pages while others take those away.
 
+mod agent;
 mod kernel;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 
+use agent::take_back;
 use coherence::{Cause, Mode, Platform};
 use kernel::{
     CPU, CPUS, MACHINE, PAGES, PRESENT, Process, STALE_USES, WRITABLE, change, safe_point, store, switch,
@@ -19,6 +21,10 @@ fn cpu(number: usize, processes: &[Arc<Process>; 2], turns: usize, running: &Ato
         for step in 0..20 {
             store(process, (turn as u64 + step) % PAGES);
             safe_point(Mode::User);
+            if step % 8 == 0 {
+                // Others go on meanwhile, also where the host has fewer CPUs than this.
+                std::thread::yield_now();
+            }
         }
         let page = turn as u64 % PAGES;
         match (turn + number) % 5 {
@@ -26,7 +32,7 @@ fn cpu(number: usize, processes: &[Arc<Process>; 2], turns: usize, running: &Ato
             1 => change(process, 0..PAGES, Cause::Mprotect, |entry| entry & !WRITABLE),
             2 => change(process, 0..PAGES, Cause::Mprotect, |entry| entry | ((entry & PRESENT) * WRITABLE)),
             3 => MACHINE.barrier(&process.space),
-            _ => {}
+            _ => take_back(processes, page),
         }
         MACHINE.platform().without_interrupts(|| MACHINE.go_lazy(&process.space));
         std::thread::yield_now();

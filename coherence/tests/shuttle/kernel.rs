@@ -2,9 +2,9 @@
 //!
 //! Each tells the oracle what it promises: to the next owner of a frame or table, and to the program when it returns.
 
-use coherence::{Cause, Decision, Flush, Gather, Translation};
+use coherence::{Batch, Cause, Decision, Flush, Gather, Translation};
 
-use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use shuttle::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use crate::machine::{Entry, Hardware, PAGE, PAGES_PER_TABLE, World, current};
 
@@ -90,6 +90,7 @@ pub(crate) fn unmap(world: &World, space: usize, pages: std::ops::Range<usize>) 
     }
     let mut former = Vec::new();
     world.locked(space, |tables| {
+        gather.settle();
         for page in pages.clone() {
             let upper = &tables.upper[page / PAGES_PER_TABLE];
             if upper.load(SeqCst) != 0 {
@@ -133,6 +134,7 @@ pub(crate) fn protect(world: &World, space: usize, page: usize) {
     let mut gather = world.coherence.gather(&world.spaces[space], Cause::Mprotect, ());
     let mut protected = None;
     world.locked(space, |tables| {
+        gather.settle();
         let number = tables.upper[page / PAGES_PER_TABLE].load(SeqCst);
         if number == 0 {
             return;
@@ -172,4 +174,67 @@ pub(crate) fn replace(world: &World, space: usize, page: usize) {
         hardware.table(number).entries[page % PAGES_PER_TABLE].store(entry.bits(), SeqCst);
         gather.finish().into_inner();
     });
+}
+
+type SomeBatch<'a> = Batch<'a, Hardware, Unhooked>;
+
+/// The slot of a page, and what is in it, under the space's lock.
+fn with_slot(world: &World, space: usize, page: usize, work: impl FnOnce(&AtomicU64, Option<Entry>)) {
+    world.locked(space, |tables| {
+        let number = tables.upper[page / PAGES_PER_TABLE].load(SeqCst);
+        if number != 0 {
+            let table = world.hardware().table(number);
+            let slot = &table.entries[page % PAGES_PER_TABLE];
+            work(slot, Entry::from_bits(slot.load(SeqCst)));
+        }
+    });
+}
+
+/// Takes a page out of every space, as an agent does that finds it by the reverse way: one flush for all of them. Whatever has been there
+/// counts as unmapped then, also what others have taken out.
+pub(crate) fn take_back(world: &World, page: usize) {
+    let hardware = world.hardware();
+    let mut batch: SomeBatch<'_> = world.coherence.batch(Cause::Reclaim, Unhooked::default());
+    let mut former = Vec::new();
+    for (space, known) in world.spaces.iter().enumerate() {
+        with_slot(world, space, page, |slot, old| {
+            let Some(old) = old else { return };
+            slot.store(0, SeqCst);
+            hardware.unhooked(old.frame);
+            batch.list_mut().frames.push(old.frame);
+            let _ = batch.change(known, address(page), PAGE, &translation(Some(old)), &translation(None));
+        });
+        world.locked(space, |_| {
+            let _ = batch.meet(known);
+            former.extend(hardware.formerly_at(space, page));
+        });
+        world.window();
+    }
+    let unhooked = batch.finish().into_inner();
+    hardware.must_be_gone(&former);
+    hardware.must_be_gone(&unhooked.frames);
+}
+
+/// Takes the right to write from a page in every space, to read what it holds after one flush.
+pub(crate) fn write_out(world: &World, page: usize) {
+    let hardware = world.hardware();
+    let mut batch: SomeBatch<'_> = world.coherence.batch(Cause::Writeback, Unhooked::default());
+    let mut protected = Vec::new();
+    for (space, known) in world.spaces.iter().enumerate() {
+        with_slot(world, space, page, |slot, old| {
+            let Some(old) = old else { return };
+            let new = Entry { writable: false, ..old };
+            slot.store(new.bits(), SeqCst);
+            let _ =
+                batch.change(known, address(page), PAGE, &translation(Some(old)), &translation(Some(new)));
+            let _ = batch.meet(known);
+            protected.push((old.frame, hardware.frames()[old.frame].changes));
+        });
+        world.window();
+    }
+    batch.finish().into_inner();
+    for (frame, changes) in protected {
+        let frame = &mut hardware.frames()[frame];
+        frame.protected |= frame.changes == changes;
+    }
 }

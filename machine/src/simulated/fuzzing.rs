@@ -4,6 +4,8 @@
 //! beforehand (it moves by `hop`). A CPU that has no actor runs a kernel thread and borrows the last space, or lets go of it.
 //! Rounds are kept apart by a count of the steps that are done, for which CPUs wait in user mode.
 
+mod plan;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,6 +25,7 @@ use super::check::silence_panics;
 use super::machine::{Build, SimulatedEnvironment, SimulatedSpace};
 use super::operation::Promise;
 use super::scenario::Scenario;
+use plan::Plan;
 
 /// The machine has few frames; with fewer left than this, what is refused says nothing.
 const FEW_FRAMES: usize = 12;
@@ -99,41 +102,6 @@ struct Stage {
     notes: Rc<RefCell<Notes>>,
     done: Rc<AtomicU64>,
     plan: Rc<Plan>,
-}
-
-/// Who is where, found out beforehand.
-struct Plan {
-    cpus: usize,
-    /// For each round: the CPU of each of its steps.
-    places: Vec<Vec<usize>>,
-    /// The process of each actor.
-    processes: BTreeMap<u8, u8>,
-}
-
-impl Plan {
-    fn of(program: &Program) -> Self {
-        let cpus =
-            if program.threads > 2 || program.rounds.iter().any(|round| round.len() > 2) { 3 } else { 2 };
-        let mut processes: BTreeMap<u8, u8> = (0..program.threads).map(|actor| (actor, 0)).collect();
-        let mut on: BTreeMap<u8, usize> =
-            (0..fuzz::ACTORS).map(|actor| (actor, usize::from(actor) % cpus)).collect();
-        let mut places = Vec::new();
-        for round in &program.rounds {
-            places.push(round.iter().map(|step| on[&step.actor]).collect());
-            for step in round {
-                match step.call {
-                    Call::Hop { cpu } => {
-                        on.insert(step.actor, usize::from(cpu) % cpus);
-                    }
-                    Call::Fork { child } => {
-                        processes.insert(child, child);
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Plan { cpus, places, processes }
-    }
 }
 
 fn explore_program(program: &Rc<Program>, seed: u64) {

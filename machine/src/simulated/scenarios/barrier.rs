@@ -100,16 +100,57 @@ const CROSSING: Script = |machine| {
     machine.leave();
 };
 
-/// The scenarios of one form of the call: for each family a name, who T's CPU is to begin with, and what it does.
-macro_rules! families {
-    ($form:literal, $call:path, $base:expr, [$(($constant:ident, $name:literal, $about:literal, $setup:path, $thread:path),)+]) => {
-        $(pub(in super::super) const $constant: Scenario = Scenario {
+/// One scenario: a family (its name, what the thread does in it, how T's CPU begins, what T does) with one form of the call.
+macro_rules! scenario {
+    ($constant:ident, $name:literal, $about:literal, $setup:path, $thread:path, $form:literal, $call:path, $base:path) => {
+        pub(in super::super) const $constant: Scenario = Scenario {
             name: concat!($form, "-and-", $name),
-            about: concat!("a thread stores and loads without a fence, and ", $about, ", while another one asks for a barrier"),
+            about: concat!(
+                "a thread stores and loads without a fence, and ",
+                $about,
+                ", while another one asks for a barrier"
+            ),
             setup: $setup,
             cpus: &[|machine| call(machine, $call), $thread],
             ..$base
-        };)+
+        };
+    };
+}
+
+/// The families.
+macro_rules! family {
+    (user_code, $constant:ident, $($form:tt)+) => {
+        scenario!($constant, "user-code", "stays in user mode for a while", registered, USER_CODE, $($form)+);
+    };
+    (switching_out, $constant:ident, $($form:tt)+) => {
+        scenario!($constant, "switching-out", "its CPU switches away", registered, SWITCHING_OUT, $($form)+);
+    };
+    (switching_in, $constant:ident, $($form:tt)+) => {
+        scenario!(
+            $constant, "switching-in", "its CPU comes from elsewhere", registered_and_elsewhere, SWITCHING_IN, $($form)+
+        );
+    };
+    (coming_back, $constant:ident, $($form:tt)+) => {
+        scenario!(
+            $constant, "coming-back", "its CPU comes back from borrowing its space", registered_and_borrowing, SWITCHING_IN,
+            $($form)+
+        );
+    };
+    (exit, $constant:ident, $($form:tt)+) => {
+        scenario!($constant, "exit", "ends", registered, EXIT, $($form)+);
+    };
+    (kernel_task, $constant:ident, $($form:tt)+) => {
+        scenario!($constant, "kernel-task", "a kernel task borrows its space", registered, KERNEL_TASK, $($form)+);
+    };
+    (crossing, $constant:ident, $($form:tt)+) => {
+        scenario!($constant, "crossing", "makes a system call", registered, CROSSING, $($form)+);
+    };
+}
+
+/// The scenarios of one form of the call, on a platform of one kind.
+macro_rules! families {
+    ($form:literal, $call:path, $base:path: $($constant:ident of $family:ident,)+) => {
+        $(family!($family, $constant, $form, $call, $base);)+
     };
 }
 
@@ -117,103 +158,47 @@ macro_rules! families {
 const UNCOUNTED: Scenario = Scenario { bounds: [3, 4, 5], ..Scenario::BASE };
 const COUNTED: Scenario = Scenario { crossings: true, ..UNCOUNTED };
 
-families!(
-    "barrier",
-    SimulatedEnvironment::barrier,
-    COUNTED,
-    [
-        (BARRIER_USER_CODE, "user-code", "stays in user mode", registered, USER_CODE),
-        (BARRIER_SWITCHING_OUT, "switching-out", "its CPU switches away", registered, SWITCHING_OUT),
-        (
-            BARRIER_SWITCHING_IN,
-            "switching-in",
-            "its CPU comes from elsewhere",
-            registered_and_elsewhere,
-            SWITCHING_IN
-        ),
-        (BARRIER_EXIT, "exit", "ends", registered, EXIT),
-        (BARRIER_KERNEL_TASK, "kernel-task", "a kernel task borrows its space", registered, KERNEL_TASK),
-        (BARRIER_CROSSING, "crossing", "makes a system call", registered, CROSSING),
-    ]
-);
+families! {
+    "barrier", SimulatedEnvironment::barrier, COUNTED:
+    BARRIER_USER_CODE of user_code,
+    BARRIER_SWITCHING_OUT of switching_out,
+    BARRIER_SWITCHING_IN of switching_in,
+    BARRIER_EXIT of exit,
+    BARRIER_KERNEL_TASK of kernel_task,
+    BARRIER_CROSSING of crossing,
+}
 
-families!(
-    "uncounted-barrier",
-    SimulatedEnvironment::barrier,
-    UNCOUNTED,
-    [
-        (
-            UNCOUNTED_SWITCHING_IN,
-            "switching-in",
-            "its CPU comes from elsewhere",
-            registered_and_elsewhere,
-            SWITCHING_IN
-        ),
-        (UNCOUNTED_KERNEL_TASK, "kernel-task", "a kernel task borrows its space", registered, KERNEL_TASK),
-        (
-            UNCOUNTED_COMING_BACK,
-            "coming-back",
-            "its CPU comes back from borrowing its space",
-            registered_and_borrowing,
-            SWITCHING_IN
-        ),
-    ]
-);
+families! {
+    "uncounted-barrier", SimulatedEnvironment::barrier, UNCOUNTED:
+    UNCOUNTED_SWITCHING_IN of switching_in,
+    UNCOUNTED_KERNEL_TASK of kernel_task,
+    UNCOUNTED_COMING_BACK of coming_back,
+}
 
-families!(
-    "global-barrier",
-    SimulatedEnvironment::global_barrier,
-    COUNTED,
-    [
-        (GLOBAL_USER_CODE, "user-code", "stays in user mode", registered, USER_CODE),
-        (GLOBAL_SWITCHING_OUT, "switching-out", "its CPU switches away", registered, SWITCHING_OUT),
-        (
-            GLOBAL_SWITCHING_IN,
-            "switching-in",
-            "its CPU comes from elsewhere",
-            registered_and_elsewhere,
-            SWITCHING_IN
-        ),
-        (GLOBAL_EXIT, "exit", "ends", registered, EXIT),
-        (GLOBAL_KERNEL_TASK, "kernel-task", "a kernel task borrows its space", registered, KERNEL_TASK),
-        (GLOBAL_CROSSING, "crossing", "makes a system call", registered, CROSSING),
-    ]
-);
+families! {
+    "global-barrier", SimulatedEnvironment::global_barrier, COUNTED:
+    GLOBAL_USER_CODE of user_code,
+    GLOBAL_SWITCHING_OUT of switching_out,
+    GLOBAL_SWITCHING_IN of switching_in,
+    GLOBAL_EXIT of exit,
+    GLOBAL_KERNEL_TASK of kernel_task,
+    GLOBAL_CROSSING of crossing,
+}
 
-families!(
-    "core-barrier",
-    SimulatedEnvironment::core_barrier,
-    COUNTED,
-    [
-        (CORE_USER_CODE, "user-code", "stays in user mode", registered, USER_CODE),
-        (CORE_SWITCHING_OUT, "switching-out", "its CPU switches away", registered, SWITCHING_OUT),
-        (
-            CORE_SWITCHING_IN,
-            "switching-in",
-            "its CPU comes from elsewhere",
-            registered_and_elsewhere,
-            SWITCHING_IN
-        ),
-        (CORE_EXIT, "exit", "ends", registered, EXIT),
-        (CORE_KERNEL_TASK, "kernel-task", "a kernel task borrows its space", registered, KERNEL_TASK),
-    ]
-);
+families! {
+    "core-barrier", SimulatedEnvironment::core_barrier, COUNTED:
+    CORE_USER_CODE of user_code,
+    CORE_SWITCHING_OUT of switching_out,
+    CORE_SWITCHING_IN of switching_in,
+    CORE_EXIT of exit,
+    CORE_KERNEL_TASK of kernel_task,
+}
 
-families!(
-    "grace-period",
-    SimulatedEnvironment::delayed_barrier,
-    COUNTED,
-    [
-        (DELAYED_USER_CODE, "user-code", "stays in user mode for a while", registered, USER_CODE),
-        (DELAYED_SWITCHING_OUT, "switching-out", "its CPU switches away", registered, SWITCHING_OUT),
-        (
-            DELAYED_SWITCHING_IN,
-            "switching-in",
-            "its CPU comes from elsewhere",
-            registered_and_elsewhere,
-            SWITCHING_IN
-        ),
-        (DELAYED_KERNEL_TASK, "kernel-task", "a kernel task borrows its space", registered, KERNEL_TASK),
-        (DELAYED_CROSSING, "crossing", "makes a system call", registered, CROSSING),
-    ]
-);
+families! {
+    "grace-period", SimulatedEnvironment::delayed_barrier, COUNTED:
+    DELAYED_USER_CODE of user_code,
+    DELAYED_SWITCHING_OUT of switching_out,
+    DELAYED_SWITCHING_IN of switching_in,
+    DELAYED_KERNEL_TASK of kernel_task,
+    DELAYED_CROSSING of crossing,
+}
