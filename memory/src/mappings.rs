@@ -78,7 +78,7 @@ impl<E: Environment> Mappings<E> {
         let list = self.0.read();
         for mapping in &list.entered {
             // A space that is on its way out is one in which nothing will ever run again.
-            if let Some(part) = mapping.part(&pages)
+            if let Some(part) = part(mapping.range, mapping.distance, &pages)
                 && let Some(space) = mapping.space.upgrade()
             {
                 space.tables_in_place.for_each_leaf(part, |leaf, part| {
@@ -102,16 +102,14 @@ impl<E: Environment> List<E> {
     }
 }
 
-impl<E: Environment> Mapping<E> {
-    /// The addresses of this mapping that show some of these pages.
-    fn part(&self, pages: &Range<u64>) -> Option<PageRange> {
-        let first = object_page(self.range.start(), self.distance);
-        let address = |page: u64| {
-            let pages = page.saturating_sub(first).min(self.range.pages());
-            self.range.start() + pages * PAGE_SIZE
-        };
-        PageRange::between(address(pages.start), address(pages.end))
-    }
+/// The addresses of an area, with that distance from its object's pages, that show some of these.
+fn part(area: PageRange, distance: u64, pages: &Range<u64>) -> Option<PageRange> {
+    let first = object_page(area.start(), distance);
+    let address = |page: u64| {
+        let pages = page.saturating_sub(first).min(area.pages());
+        area.start() + pages * PAGE_SIZE
+    };
+    PageRange::between(address(pages.start), address(pages.end))
 }
 
 /// An area's place in the list of its object, which ends when this is dropped.
@@ -177,5 +175,42 @@ impl<E: Environment> Drop for Leaving<E> {
         if let Some(object) = self.backing.object() {
             object.mappings().exclusive().leaving.retain(|(ticket, _)| *ticket != self.ticket);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 0x4000_0000;
+
+    /// Which pages of an area of eight, which shows an object from `first` on, show some of these pages of it.
+    fn shown(first: u64, pages: Range<u64>) -> Option<Range<u64>> {
+        let area = PageRange::new(START, 8 * PAGE_SIZE).unwrap();
+        let distance = first.wrapping_sub(START / PAGE_SIZE);
+        let part = part(area, distance, &pages)?;
+        let page = |address: u64| (address - START) / PAGE_SIZE;
+        assert_eq!(object_page(part.start(), distance), pages.start.max(first));
+        Some(page(part.start())..page(part.end()))
+    }
+
+    #[test]
+    fn a_part_is_what_area_and_pages_have_in_common() {
+        assert_eq!(shown(0, 0..8), Some(0..8));
+        assert_eq!(shown(0, 2..5), Some(2..5));
+        assert_eq!(shown(100, 102..105), Some(2..5));
+        assert_eq!(shown(100, 0..101), Some(0..1));
+        assert_eq!(shown(100, 107..u64::MAX), Some(7..8));
+        assert_eq!(shown(100, 0..u64::MAX), Some(0..8));
+    }
+
+    #[test]
+    fn there_is_none_beside_the_area() {
+        for pages in [0..100, 108..109, 108..u64::MAX, 103..103] {
+            assert_eq!(shown(100, pages.clone()), None, "{pages:?}");
+        }
+        // An area at an address below that of its object's page 0: the distance wraps the other way.
+        assert_eq!(shown(START, 0..START), None);
+        assert_eq!(shown(START, START + 1..u64::MAX), Some(1..8));
     }
 }
