@@ -286,9 +286,11 @@ impl Maker {
     }
 
     fn protect(&mut self, actor: u8) -> Call {
-        let (at, length) = self.range(actor);
+        let (at, mut length) = self.range(actor);
         let mut rights = self.rights();
         if self.dice.once_in(20) {
+            // Downwards from an area that is found above: what lies far behind the window is the program's own.
+            length = length.min(64 * PAGE);
             rights |= self.dice.one_of(&[0x0100_0000, 0x0200_0000, 0x0300_0000]);
         }
         Call::Protect { at, length, rights }

@@ -25,8 +25,6 @@ pub enum Advice {
     /// `MADV_FREE`: the pages may be dropped when memory is short. We drop them at once: it is allowed, it gives the
     /// memory back, and nothing has to remember which page was written to again since.
     Free,
-    /// `MADV_WILLNEED`: bring in pages of objects.
-    WillNeed,
     /// `MADV_POPULATE_READ`, `MADV_POPULATE_WRITE`: bring all pages in, and say if that failed.
     Populate {
         /// For stores.
@@ -61,7 +59,6 @@ impl<E: Environment> AddressSpace<E> {
             Advice::DontNeed => self.drop_pages(range, Cause::Dontneed, false),
             Advice::DontNeedLocked => self.drop_pages(range, Cause::Dontneed, true),
             Advice::Free => self.drop_pages(range, Cause::Free, false),
-            Advice::WillNeed => self.read_ahead(range),
             Advice::Populate { write } => self.populate_strictly(range, write),
             Advice::Mark { flag, set } => self.mark(range, flag, set),
             Advice::Age
@@ -112,22 +109,6 @@ impl<E: Environment> AddressSpace<E> {
         let is_candidate = area.is_shared() && !area.has_flag(AreaFlags::LOCKED);
         let is_writable = area.rights().contains(Rights::WRITE);
         Err(if is_candidate && !is_writable { Error::NotAllowed } else { Error::Invalid })
-    }
-
-    fn read_ahead(&self, range: PageRange) -> Result<(), Error> {
-        let parts: Vec<PageRange> = {
-            let layout = self.shared();
-            if !layout.areas.is_covered(range) {
-                return Err(Error::OutOfMemory);
-            }
-            let objects = layout.areas.overlapping(range).filter(|area| !area.is_private_anonymous());
-            objects.filter_map(|area| area.range().intersection(&range)).collect()
-        };
-        for part in parts {
-            // A hint: pages that cannot be had now will be missed later.
-            let _ = self.populate(part, Access::READ);
-        }
-        Ok(())
     }
 
     /// Brings in what can be, area by area up to the first that does not allow it; a hole is told at the end.

@@ -11,6 +11,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use intrusive_collections::rbtree::{Cursor, CursorMut};
 use intrusive_collections::{Bound, KeyAdapter, RBTree, RBTreeAtomicLink, intrusive_adapter};
@@ -300,6 +301,21 @@ impl<E: Environment> Areas<E> {
         // All gaps above are known only by their largest: look at them again.
         self.placement = Placement { from: top, largest_above: 0 };
         self.place_below(length, top)
+    }
+
+    /// The lowest gap with room for a new mapping of this length between two addresses.
+    pub(crate) fn place_within(&self, length: u64, within: Range<u64>) -> Option<PageRange> {
+        let mut above = self.ending_above(within.start);
+        let mut start = within.start;
+        loop {
+            let next = above.get();
+            let end = next.map_or(within.end, |area| gap_end_below(area).min(within.end));
+            if end.saturating_sub(start) >= length {
+                return PageRange::between(start, start + length);
+            }
+            start = next.filter(|area| area.end() < within.end)?.end();
+            above.move_next();
+        }
     }
 
     fn place_below(&mut self, length: u64, from: u64) -> Option<PageRange> {

@@ -27,6 +27,8 @@ pub fn place(flags: u32, address: u64) -> Place {
         Place::FixedIfFree(address)
     } else if flags & abi::MAP_FIXED != 0 {
         Place::Fixed(address)
+    } else if flags & abi::MAP_32BIT != 0 {
+        Place::Low { hint: address }
     } else {
         Place::Anywhere { hint: address }
     }
@@ -189,7 +191,6 @@ fn advice_of(number: u32) -> Result<Advice, Error> {
         abi::MADV_DONTNEED => Advice::DontNeed,
         abi::MADV_DONTNEED_LOCKED => Advice::DontNeedLocked,
         abi::MADV_FREE => Advice::Free,
-        abi::MADV_WILLNEED => Advice::WillNeed,
         abi::MADV_POPULATE_READ => Advice::Populate { write: false },
         abi::MADV_POPULATE_WRITE => Advice::Populate { write: true },
         abi::MADV_DONTFORK => mark(AreaFlags::NOT_FORKED, true),
@@ -198,7 +199,9 @@ fn advice_of(number: u32) -> Result<Advice, Error> {
         abi::MADV_KEEPONFORK => mark(AreaFlags::WIPED_ON_FORK, false),
         abi::MADV_DONTDUMP => mark(AreaFlags::NOT_DUMPED, true),
         abi::MADV_DODUMP => mark(AreaFlags::NOT_DUMPED, false),
-        abi::MADV_NORMAL
+        // What there is of an object is in memory: nothing need be read ahead.
+        abi::MADV_WILLNEED
+        | abi::MADV_NORMAL
         | abi::MADV_RANDOM
         | abi::MADV_SEQUENTIAL
         | abi::MADV_MERGEABLE

@@ -3,6 +3,8 @@
 //! A new mapping is only an area; its entries come with the first accesses. So mapping needs no flush, but for
 //! `MAP_FIXED` over something older: then the old pages are removed and flushed before the new area exists.
 
+use core::ops::Range;
+
 use coherence::Cause;
 
 use crate::address_space::{AddressSpace, Layout};
@@ -17,12 +19,19 @@ use crate::rights::{Access, Rights};
 /// Mappings without an address of their own go below this. The space above is the stack's: Linux leaves at least
 /// 128 MiB for it.
 const PLACEMENT_TOP: u64 = USER_END - (128 << 20);
+/// Where mappings go that shall lie low.
+const LOW_PLACEMENT: Range<u64> = 0x4000_0000..0x8000_0000;
 
 /// Where a mapping shall go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Anywhere; at the hint if that is free, a hint of 0 being none.
     Anywhere {
+        /// The address that the program would like.
+        hint: u64,
+    },
+    /// Where 31 bits of an address are enough (`MAP_32BIT`), as low as possible; at the hint if that is such a place and free.
+    Low {
         /// The address that the program would like.
         hint: u64,
     },
@@ -93,8 +102,8 @@ impl<E: Environment> AddressSpace<E> {
     /// As [`AddressSpace::map`] would say of the place; where it goes anywhere, only when the length is hopeless.
     pub(crate) fn check_place(&self, place: Place, length: u64) -> Result<(), Error> {
         match place {
-            Place::Anywhere { .. } if length > USER_END => Err(Error::OutOfMemory),
-            Place::Anywhere { .. } => Ok(()),
+            Place::Anywhere { .. } | Place::Low { .. } if length > USER_END => Err(Error::OutOfMemory),
+            Place::Anywhere { .. } | Place::Low { .. } => Ok(()),
             Place::Fixed(address) => fixed_range(address, length).map(|_| ()),
             Place::FixedIfFree(address) => {
                 let range = fixed_range(address, length)?;
@@ -130,6 +139,11 @@ pub(crate) fn find_place<E: Environment>(
                 return Ok(range);
             }
             layout.areas.place(length, PLACEMENT_TOP).ok_or(Error::OutOfMemory)
+        }
+        Place::Low { hint } => {
+            let hinted = hinted(layout, round_down(hint), length);
+            let low = hinted.filter(|range| round_down(hint) != 0 && range.end() <= LOW_PLACEMENT.end);
+            low.or_else(|| layout.areas.place_within(length, LOW_PLACEMENT)).ok_or(Error::OutOfMemory)
         }
     }
 }

@@ -109,6 +109,30 @@ fn places_are_found_top_down_and_hints_are_heard() {
 }
 
 #[test]
+fn low_places_are_found_bottom_up_below_two_gib() {
+    const TOP: u64 = 0x8000_0000;
+    let environment = TurnEnvironment::new(Switches::ALL);
+    let space = environment.space();
+    let low = |hint, count| {
+        space.map(request(Place::Low { hint }, count * PAGE_SIZE, Rights::READ)).map(|range| range.start())
+    };
+    assert_eq!(low(0, 2), Ok(BASE));
+    assert_eq!(low(TOP + PAGE_SIZE, 1), Ok(BASE + 2 * PAGE_SIZE));
+    assert_eq!(low(TOP - PAGE_SIZE, 1), Ok(TOP - PAGE_SIZE));
+    assert_eq!(low(TOP - PAGE_SIZE, 1), Ok(BASE + 3 * PAGE_SIZE));
+    space.unmap(pages(BASE + PAGE_SIZE, 1)).unwrap();
+    assert_eq!(low(0, 2), Ok(BASE + 4 * PAGE_SIZE));
+    assert_eq!(low(0, 1), Ok(BASE + PAGE_SIZE));
+    // What is left is one gap below the page at the top.
+    let left = (TOP - BASE) / PAGE_SIZE - 7;
+    assert_eq!(low(0, left + 1), Err(Error::OutOfMemory));
+    map(&space, TOP - (1 << 20), 1);
+    assert_eq!(low(0, left), Err(Error::OutOfMemory));
+    assert_eq!(low(0, (TOP - BASE) / PAGE_SIZE - 256 - 6), Ok(BASE + 6 * PAGE_SIZE));
+    assert_eq!(low(0, 256), Err(Error::OutOfMemory));
+}
+
+#[test]
 fn memory_is_promised_freely_but_not_more_than_could_ever_be() {
     let environment = TurnEnvironment::new(Switches::ALL);
     let space = environment.space();

@@ -1,13 +1,16 @@
-/* S2's use of membarrier: Debian's liburcu as it is, 6 readers and 2 writers, with three ways to order the readers.
+/* S2's use of membarrier: Debian's liburcu as it is, 6 readers and 2 writers, with four ways to order the readers.
  *
  *     mb           every reader executes a full barrier, twice a read
  *     signal       no barrier in readers; a writer sends each of them a signal, whose handler has the barrier
  *     membarrier   no barrier in readers; a writer makes one expedited membarrier call for all of them
+ *     bulletproof  the same, and readers register themselves when they first read
  *     none         no order at all, and no waiting: only by `--flavour none`, to see that the check below can fail
  *
  * Each flavour runs for a given time, with as many reads and writes as come about in it. An operation is a write: an exchange of the
  * pointer that readers follow, a grace period, and the destruction of the item that the pointer led to before. A reader that finds a
  * destroyed item was not waited for, and the program fails.
+ *
+ * With `--checked 1` the readers go through liburcu's own consistency checks as well, which cost time (checked.c).
  *
  * Two checks that membarrier was really called, for liburcu falls back to full barriers without a word: the system must offer it
  * (else the case is absent), and every call of the library's to `syscall` passes through this program (the linker's --wrap), which counts.
@@ -22,23 +25,25 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <urcu/flavor.h>
+#include "checked.h"
 
 #define MOST_THREADS 64
 #define READS_A_PAUSE 64
 #define LOOKS 4 /* at an item in one read: time in which it must stay as it is */
 
-extern const struct rcu_flavor_struct urcu_mb_flavor, urcu_memb_flavor;
+extern const struct rcu_flavor_struct urcu_mb_flavor, urcu_memb_flavor, urcu_bp_flavor;
 #if __has_include(<urcu/urcu-signal.h>)
 extern const struct rcu_flavor_struct urcu_signal_flavor;
-#define SIGNAL_FLAVOR &urcu_signal_flavor
+#define SIGNAL_FLAVOR &urcu_signal_flavor, &checked_signal
 #else
-#define SIGNAL_FLAVOR NULL
+#define SIGNAL_FLAVOR NULL, NULL
 #endif
 
 static void do_nothing(void)
 {
 }
 
+static const struct checked_sections no_sections = {do_nothing, do_nothing};
 static const struct rcu_flavor_struct no_flavor = {
 	.read_lock = do_nothing,
 	.read_unlock = do_nothing,
@@ -50,12 +55,14 @@ static const struct rcu_flavor_struct no_flavor = {
 static const struct flavour {
 	const char *name;
 	const struct rcu_flavor_struct *calls;
+	const struct checked_sections *checked;
 	double bound;
 } flavours[] = {
-	{"mb", &urcu_mb_flavor, 0},
+	{"mb", &urcu_mb_flavor, &checked_mb, 0},
 	{"signal", SIGNAL_FLAVOR, NO_BOUND},
-	{"membarrier", &urcu_memb_flavor, NO_BOUND},
-	{"none", &no_flavor, NO_BOUND},
+	{"membarrier", &urcu_memb_flavor, &checked_memb, NO_BOUND},
+	{"bulletproof", &urcu_bp_flavor, &checked_bp, NO_BOUND},
+	{"none", &no_flavor, &no_sections, NO_BOUND},
 };
 #define FLAVOURS (sizeof flavours / sizeof *flavours)
 
@@ -73,6 +80,11 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 	return __real_syscall(number, a, b, c, d, e, f);
 }
 
+static int uses_membarrier(const struct flavour *flavour)
+{
+	return flavour->calls == &urcu_memb_flavor || flavour->calls == &urcu_bp_flavor;
+}
+
 static int expedited_calls_exist(void)
 {
 	long known = __real_syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
@@ -86,9 +98,9 @@ struct item {
 	volatile long value, inverse;
 };
 
-static const struct rcu_flavor_struct *rcu;
+static struct rcu_flavor_struct rcu; /* the one that runs */
 static struct item items[MOST_THREADS + 1], *current;
-static long readers, writers;
+static long readers, writers, checked;
 static uint32_t ready, begun, over;
 static struct {
 	uint64_t done;
@@ -96,14 +108,14 @@ static struct {
 
 static void read_once(void)
 {
-	rcu->read_lock();
+	rcu.read_lock();
 	struct item *item = __atomic_load_n(&current, __ATOMIC_CONSUME);
 	for (int look = 0; look < LOOKS; look++) {
 		long value = item->value;
 		if (item->inverse != ~value)
 			fail("a reader follows the pointer to an item that was destroyed: its grace period ended too early");
 	}
-	rcu->read_unlock();
+	rcu.read_unlock();
 }
 
 /* A grace period without registered readers needs no barrier: nobody writes before all of them are there. */
@@ -116,7 +128,7 @@ static void wait_for_all(void)
 
 static void *be_reader(void *self)
 {
-	rcu->register_thread();
+	rcu.register_thread();
 	wait_for_all();
 	for (uint64_t done = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED);) {
 		for (int i = 0; i < READS_A_PAUSE; i++)
@@ -125,7 +137,7 @@ static void *be_reader(void *self)
 		__atomic_store_n(&counts[(long)self].done, done, __ATOMIC_RELAXED);
 		relax();
 	}
-	rcu->unregister_thread();
+	rcu.unregister_thread();
 	return NULL;
 }
 
@@ -137,7 +149,7 @@ static void *be_writer(void *self)
 		mine->value = done;
 		mine->inverse = ~done;
 		struct item *old = __atomic_exchange_n(&current, mine, __ATOMIC_ACQ_REL);
-		rcu->update_synchronize_rcu();
+		rcu.update_synchronize_rcu();
 		old->value = old->inverse = 0;
 		mine = old;
 		__atomic_store_n(&counts[(long)self].done, (uint64_t)done, __ATOMIC_RELAXED);
@@ -156,7 +168,11 @@ static uint64_t sum(long from, long to)
 static void measure(const struct flavour *flavour, long milliseconds)
 {
 	pthread_t threads[MOST_THREADS];
-	rcu = flavour->calls;
+	rcu = *flavour->calls;
+	if (checked) {
+		rcu.read_lock = flavour->checked->read_lock;
+		rcu.read_unlock = flavour->checked->read_unlock;
+	}
 	ready = begun = over = 0;
 	memset(counts, 0, sizeof counts);
 	items[0] = (struct item){1, ~1L};
@@ -178,8 +194,8 @@ static void measure(const struct flavour *flavour, long milliseconds)
 		check(pthread_join(threads[i], NULL) == 0);
 
 	uint64_t calls = membarrier_calls - calls_before;
-	/* One grace period serves at most every writer once, and needs a call at least. */
-	if (flavour->calls == &urcu_memb_flavor && calls * (uint64_t)writers < writes)
+	/* One grace period serves at most every writer once, and needs a call at least, unless there is nobody to wait for. */
+	if (readers > 0 && uses_membarrier(flavour) && calls * (uint64_t)writers < writes)
 		fail("%llu writes made only %llu membarrier calls: liburcu fell back to something else",
 		     (unsigned long long)writes, (unsigned long long)calls);
 	char figures[160];
@@ -193,7 +209,7 @@ static void measure_or_say_why_not(const struct flavour *flavour, long milliseco
 {
 	if (!flavour->calls)
 		case_is_absent(flavour->name, "This liburcu has no such flavour any more.");
-	else if (flavour->calls == &urcu_memb_flavor && !expedited_calls_exist())
+	else if (uses_membarrier(flavour) && !expedited_calls_exist())
 		case_is_absent(flavour->name, "The kernel has no expedited membarrier calls; liburcu would fall back to full barriers.");
 	else
 		measure(flavour, milliseconds);
@@ -201,15 +217,16 @@ static void measure_or_say_why_not(const struct flavour *flavour, long milliseco
 
 int main(int argc, char **argv)
 {
-	static const char *const options[] = {"milliseconds", "readers", "writers", "flavour", NULL};
+	static const char *const options[] = {"milliseconds", "readers", "writers", "flavour", "checked", NULL};
 	only_options(argc, argv, options);
 	long milliseconds = number_option(argc, argv, "milliseconds", 1, 500);
-	readers = number_option(argc, argv, "readers", 1, 6);
+	readers = number_option(argc, argv, "readers", 0, 6);
 	writers = number_option(argc, argv, "writers", 1, 2);
 	if (milliseconds > 60000)
 		refuse("--milliseconds %ld: at most a minute", milliseconds);
 	if (readers > MOST_THREADS || writers > MOST_THREADS || readers + writers > MOST_THREADS)
 		refuse("%ld readers and %ld writers: at most %d threads", readers, writers, MOST_THREADS);
+	checked = number_option(argc, argv, "checked", 0, 0);
 	const char *wanted = word_option(argc, argv, "flavour", "all");
 	int known = 0;
 	for (size_t i = 0; i < FLAVOURS; i++) {
@@ -220,7 +237,7 @@ int main(int argc, char **argv)
 		measure_or_say_why_not(&flavours[i], milliseconds);
 	}
 	if (!known)
-		refuse("--flavour %s: one of all, mb, signal, membarrier, none", wanted);
+		refuse("--flavour %s: one of all, mb, signal, membarrier, bulletproof, none", wanted);
 	puts("ok");
 	return 0;
 }

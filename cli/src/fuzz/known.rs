@@ -37,14 +37,6 @@ pub(crate) const ALL: &[Known] = &[
         },
     },
     Known {
-        name: "low-2-gib",
-        reason: "MAP_32BIT is ignored here (CAVEATS.md); Linux places such a mapping below 2 GiB, whatever the hint",
-        describes: |found| {
-            let low = |call: &Call| matches!(call, Call::Map { flags, .. } if flags & 0x40 != 0);
-            found.system == "linux" && found.has(low, &Answer::Chosen)
-        },
-    },
-    Known {
         name: "execute-only",
         reason: "On a CPU with protection keys Linux makes memory that may only be executed unreadable; here it can be read",
         describes: |found| found.system == "linux" && found.observed == "signal-11-code-4",

@@ -90,7 +90,12 @@ impl Model {
             // It may work, but page by page nobody would get to its end.
             return Err(Refusal::Wild);
         }
-        let (first, answer) = if is_exact || self.space(process).takes_hint(at, pages) {
+        let is_low = request.has("32bit") && !is_exact;
+        if is_low && request.is_block && at != 0 {
+            // Whether a block lies low enough to be heard as a hint is the system's choice.
+            return Err(Refusal::Wild);
+        }
+        let (first, answer) = if is_exact || !is_low && self.space(process).takes_hint(at, pages) {
             let there = if request.is_block {
                 Answer::There
             } else {
