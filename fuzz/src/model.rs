@@ -29,7 +29,6 @@ pub(crate) const ENOMEM: i32 = 12;
 pub(crate) const EFAULT: i32 = 14;
 pub(crate) const EEXIST: i32 = 17;
 pub(crate) const EINVAL: i32 = 22;
-pub(crate) const EACCES: i32 = 13;
 pub(crate) const EOVERFLOW: i32 = 75;
 
 /// Addresses that stand for blocks whose places the kernels choose: one stretch for each slot and each time that it is filled.
@@ -45,7 +44,40 @@ const TOO_MUCH: u64 = 1 << 36;
 pub(crate) struct Object {
     pub(crate) pages: u64,
     /// What its pages hold; one that is not here is not in memory.
-    pub(crate) values: BTreeMap<u64, u64>,
+    values: BTreeMap<u64, u64>,
+    /// Those of them that may have left it all the same: nobody has stored to them, and they were to be paged out.
+    doubtful: BTreeSet<u64>,
+}
+
+impl Object {
+    /// What a page holds, which is in memory from now on.
+    pub(crate) fn bring_in(&mut self, index: u64) -> u64 {
+        self.doubtful.remove(&index);
+        *self.values.entry(index).or_insert(0)
+    }
+
+    pub(crate) fn store(&mut self, index: u64, value: u64) {
+        self.doubtful.remove(&index);
+        self.values.insert(index, value);
+    }
+
+    pub(crate) fn drop_content(&mut self, index: u64) {
+        self.doubtful.remove(&index);
+        self.values.remove(&index);
+    }
+
+    /// A page may go, if it can be had again without a place to keep it.
+    pub(crate) fn age(&mut self, index: u64) {
+        if self.values.get(&index) == Some(&0) {
+            self.doubtful.insert(index);
+        }
+    }
+
+    /// Whether a page is in memory, as far as is known.
+    fn presence(&self, index: u64) -> Option<bool> {
+        let is_present = index < self.pages && self.values.contains_key(&index);
+        (!self.doubtful.contains(&index)).then_some(is_present)
+    }
 }
 
 /// The state of a program's world.
@@ -334,10 +366,7 @@ impl Model {
     pub(crate) fn presence(&self, page: &Page) -> Option<bool> {
         match page.source {
             Source::Private => page.present,
-            Source::Shared { object, index } => {
-                let object = &self.objects[&object];
-                Some(index < object.pages && object.values.contains_key(&index))
-            }
+            Source::Shared { object, index } => self.objects[&object].presence(index),
         }
     }
 

@@ -2,7 +2,6 @@
 //!
 //! Areas stay, so what is dropped comes back by the next fault; `drop_pages` says how that is kept in order.
 
-use alloc::vec::Vec;
 
 use coherence::Cause;
 
@@ -107,8 +106,9 @@ impl<E: Environment> AddressSpace<E> {
         let layout = self.shared();
         let area = layout.areas.overlapping(range).next().ok_or(Error::OutOfMemory)?;
         let is_candidate = area.is_shared() && !area.has_flag(AreaFlags::LOCKED);
-        let is_writable = area.rights().contains(Rights::WRITE);
-        Err(if is_candidate && !is_writable { Error::NotAllowed } else { Error::Invalid })
+        // What the mapping may come to allow counts, not what it allows now: so does Linux since a correction of its 6.1.
+        let may_write = area.may.contains(Rights::WRITE);
+        Err(if is_candidate && !may_write { Error::NotAllowed } else { Error::Invalid })
     }
 
     /// Brings in what can be, area by area up to the first that does not allow it; a hole is told at the end.

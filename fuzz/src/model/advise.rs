@@ -1,7 +1,7 @@
 //! `madvise`.
 
 use super::page::{Page, Source, marks};
-use super::{EACCES, EFAULT, EINVAL, ENOMEM, Model, READ, WRITE, round_up};
+use super::{EFAULT, EINVAL, ENOMEM, Model, READ, WRITE, round_up};
 use crate::names::{ADVICE, number};
 use crate::program::PAGE;
 use crate::trace::Answer;
@@ -50,6 +50,9 @@ impl Model {
             return self.remove_page(&page);
         }
         if is("cold") || is("pageout") {
+            if let (false, Source::Shared { object, index }) = (is_locked || is("cold"), page.source) {
+                self.objects.entry(object).or_default().age(index);
+            }
             return is_locked.then_some(EINVAL);
         }
         if is("collapse") || (is("wipeonfork") && !is_private) {
@@ -71,10 +74,8 @@ impl Model {
         if page.has(marks::LOCKED) {
             return Some(EINVAL);
         }
-        if page.rights & WRITE == 0 {
-            return Some(EACCES);
-        }
-        self.objects.entry(object).or_default().values.remove(&index);
+        // Linux asks whether the mapping may ever be written to, and anonymous memory always may.
+        self.objects.entry(object).or_default().drop_content(index);
         None
     }
 
@@ -89,11 +90,12 @@ impl Model {
                 if index >= object.pages {
                     return Some(EFAULT);
                 }
-                object.values.entry(index).or_insert(0);
+                object.bring_in(index);
             }
             Source::Private => self.change_page(process, at, |page| {
                 page.present = Some(true);
-                page.is_written |= write;
+                // A page that was there for the taking may be one of zeroes now.
+                page.is_written = write || page.is_written && !page.is_loose;
             }),
         }
         None

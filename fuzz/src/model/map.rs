@@ -137,7 +137,7 @@ impl Model {
                 (true, _) => Some(true),
             };
             if is_shared && is_brought_in && can_be_brought_in {
-                self.objects.entry(object).or_default().values.insert(index, 0);
+                self.objects.entry(object).or_default().store(index, 0);
             }
             let is_written = present == Some(true) && rights & WRITE != 0;
             let page = Page {

@@ -22,7 +22,7 @@ impl Model {
                 if index >= object.pages {
                     return Answer::Bus;
                 }
-                Answer::Number(*object.values.entry(index).or_insert(0))
+                Answer::Number(object.bring_in(index))
             }
             Source::Private => {
                 let has_gone = page.is_loose && observed == Some(&Answer::Number(0)) && page.value != 0;
@@ -52,7 +52,7 @@ impl Model {
                 if index >= object.pages {
                     return Answer::Bus;
                 }
-                object.values.insert(index, value);
+                object.store(index, value);
             }
             Source::Private => {
                 if let Some(page) = self.space(process).pages.get_mut(&(at / PAGE)) {
