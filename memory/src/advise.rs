@@ -2,7 +2,6 @@
 //!
 //! Areas stay, so what is dropped comes back by the next fault; `drop_pages` says how that is kept in order.
 
-
 use coherence::Cause;
 
 use crate::address_space::{AddressSpace, Layout};
