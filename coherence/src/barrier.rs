@@ -75,6 +75,7 @@ impl<P: Platform> Coherence<P> {
         let only_fences = self.has_fault(Fault::CoreBarrierOnlyFences);
         let errand = if only_fences { Errand::Barrier } else { Errand::Serialise };
         self.share(&space.core_barriers, errand, |me| Self::others(me, space));
+        // Last: the code may have been written by one of the threads that the barrier has reached.
         if !self.has_fault(Fault::CallerNotSerialised) {
             self.platform.serialise();
         }
@@ -120,12 +121,9 @@ impl<P: Platform> Coherence<P> {
             // Full fence, between the announcement and reading `active`. It pairs with the fence in `Coherence::join`
             // (switch.rs), between joining `active` and looking for the announcement.
             fence(Ordering::SeqCst);
-            let mut others = space.active.load(Ordering::Acquire);
-            let active_here = others.remove(me);
-            if !self.has_fault(Fault::RegistersOthersOnly) {
-                self.platform.without_interrupts(|| {
-                    self.follow_registration(me, active_here.then_some(space));
-                });
+            let others = Self::others(me, space);
+            if !self.has_fault(Fault::RegistersOthersOnly) && self.may_use_user_memory(space) {
+                self.platform.without_interrupts(|| self.follow_registration(me, Some(space)));
             }
             self.run_errand(me, &Errand::Barrier, &others);
         }

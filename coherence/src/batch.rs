@@ -10,7 +10,7 @@
 //!   advance the space's generation: G
 //!   fence  <--- pairs with the fence in switch.rs
 //!   add the active CPUs to the batch's
-//!   store G in the space's `batched` (release)  ---> load `batched` (acquire): not 0
+//!   store G in the space's `batched` ------------> load `batched` (acquire): not 0
 //!   …                                                if it is to decide from the entries that nothing need be flushed:
 //!   interrupt the batch's CPUs, wait                 flush everything (settle), then go on
 //!   free, copy, write out
@@ -218,8 +218,8 @@ impl<P: Platform, L> Batch<'_, P, L> {
 
     /// Flushes what is recorded and gives out what was collected. The rules of [`flush`](Coherence::flush) hold.
     pub fn finish(mut self) -> Flushed<L> {
-        self.flush_all();
         Flushed(self.list.take().expect("the list is there until the batch is finished"))
+        // Dropping `self` flushes.
     }
 
     /// One round: whoever was active where something was recorded catches up with what it has loaded.
@@ -301,19 +301,13 @@ impl Batched {
         self.0.load(Ordering::Acquire) != 0
     }
 
-    /// Release: a flush that takes it back has the changed entries, as whoever walks after that flush must.
+    /// Relaxed: whoever comes under the table's lock finds it by that lock, and a flush whose generation is as great or greater has the
+    /// changed entries by the generation.
     ///
     /// The greatest counts. Were a younger record replaced by an older one that comes late, a flush between the two would take back
     /// both, and has reached only the older.
     fn record(&self, generation: Generation) {
-        let mut recorded = self.0.load(Ordering::Relaxed);
-        while recorded < generation.number() {
-            match self.0.compare_exchange(recorded, generation.number(), Ordering::AcqRel, Ordering::Relaxed)
-            {
-                Ok(_) => return,
-                Err(found) => recorded = found,
-            }
-        }
+        self.0.fetch_max(generation.number(), Ordering::Relaxed);
     }
 
     /// A flush of everything is over whose request has this generation, or has reached all that was recorded with it.
@@ -321,10 +315,10 @@ impl Batched {
     /// Only what was recorded up to then is taken back. Release: who finds 0 (acquire) relies on that flush.
     #[inline]
     pub(crate) fn settle(&self, flushed: Generation) {
-        let recorded = self.0.load(Ordering::Acquire);
+        let recorded = self.0.load(Ordering::Relaxed);
         if recorded != 0 && recorded <= flushed.number() {
             // If it fails, somebody has recorded more, or has settled it as well.
-            let _ = self.0.compare_exchange(recorded, 0, Ordering::AcqRel, Ordering::Relaxed);
+            let _ = self.0.compare_exchange(recorded, 0, Ordering::Release, Ordering::Relaxed);
         }
     }
 

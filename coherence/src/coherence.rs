@@ -132,9 +132,6 @@ impl<P: Platform> Coherence<P> {
     /// Takes back what a space has of the machine: its [shared tag](Platform::shared_tags). To be called when no CPU has the
     /// space loaded any more and none ever will. A machine without shared tags may do without.
     pub fn end_space(&self, space: &Space) {
-        if self.platform.shared_tags() == 0 {
-            return;
-        }
         if let Some(tag) = space.take_shared_tag() {
             self.shared_tags.give_back(tag);
         }

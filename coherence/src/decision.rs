@@ -220,6 +220,7 @@ mod tests {
         assert_eq!(decided(Standing { loaded: None, ..at(3) }, 4), (Outcome::KernelRoot, 3));
         let without = Standing { generations: false, ..at(3) };
         assert_eq!(decided(without, 3), (Outcome::FullRequested, 3));
+        assert_eq!(decided(without, 9), (Outcome::FullRequested, 9));
     }
 
     /// What the table owes, from the other side: a CPU claims a generation only if it dropped what was removed before it.

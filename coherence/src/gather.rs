@@ -197,7 +197,7 @@ impl<P: Platform, L> Gather<'_, P, L> {
         {
             self.space.gathers.end();
         }
-        match self.outstanding.take() {
+        match self.outstanding {
             Some(flush) => {
                 self.coherence.flush(self.space, flush, self.cause);
             }

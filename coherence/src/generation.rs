@@ -55,10 +55,11 @@ impl AtomicGeneration {
     ///
     /// It must be one atomic step: were it a load and a store, two initiators could get the same number, and a CPU that
     /// has served the one would take the other for served as well. Release publishes the table changes before it to whoever
-    /// reads the number with acquire. It is *not* the full fence that has to follow before the sets are read.
+    /// reads the number, or a later one, with acquire. It is *not* the full fence that has to follow before the sets are read, which
+    /// also makes it an acquire.
     #[inline]
     pub(crate) fn advance(&self) -> Generation {
-        Generation(self.0.fetch_add(1, Ordering::AcqRel) + 1)
+        Generation(self.0.fetch_add(1, Ordering::Release) + 1)
     }
 
     /// The generation reached. Table changes that were made before it are visible after this.

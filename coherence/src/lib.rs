@@ -148,11 +148,14 @@ mod switch;
 mod sync;
 mod tags;
 
-/// How many CPUs a build has room for. The checkers' builds have little, to keep what they explore small.
+/// How many CPUs a build has room for. The checkers' builds have little, to keep what they explore small, and the unit tests have
+/// sets of two words.
 pub const MAX_CPUS: usize = if cfg!(loom) {
     3
 } else if cfg!(any(shuttle, simulated)) {
     8
+} else if cfg!(test) {
+    70
 } else {
     64
 };

@@ -34,7 +34,7 @@ pub unsafe trait Platform: Sync {
     ///
     /// The implementer owes: everything this CPU stored before is visible to the handler; no target is forgotten; one that
     /// has interrupts off gets it when it turns them on. Several interrupts to a CPU that took none yet may become one.
-    /// The crate owes: this CPU is not a target, and every target has run an `activate`. It may have [left](crate::Coherence::leave)
+    /// The crate owes: there is a target, this CPU is none, and every target has run an `activate`. It may have [left](crate::Coherence::leave)
     /// since, and must answer all the same.
     fn interrupt(&self, targets: &CpuSet);
 
@@ -78,7 +78,7 @@ pub unsafe trait Platform: Sync {
     }
 
     /// Waits until every remote flush that this CPU began is done on every target: AMD's `TLBSYNC`, Arm's `DSB`. Called on the
-    /// CPU that began it. The default is for those that are done when `flush_remotely` returns.
+    /// CPU that began it, and only if it has begun one. The default is for those that are done when `flush_remotely` returns.
     fn wait_for_remote_flushes(&self) {}
 
     /// Of these virtual CPUs, those that do not run now and will have dropped everything before they do: the hypervisor has been

@@ -43,7 +43,9 @@ impl SharedTags {
 
 #[cfg(all(test, not(any(loom, shuttle, simulated))))]
 mod tests {
+    extern crate std;
     use super::*;
+    use std::vec::Vec;
 
     #[test]
     fn a_tag_has_one_space_at_a_time() {
@@ -51,8 +53,10 @@ mod tests {
         let [first, second] = [0; 2].map(|_| tags.take(2).expect("there are two"));
         assert_ne!(first, second);
         assert_eq!(tags.take(2), None);
-        tags.give_back(first);
-        assert_eq!(tags.take(2), Some(first));
+        for tag in [second, first] {
+            tags.give_back(tag);
+            assert_eq!(tags.take(2), Some(tag));
+        }
     }
 
     #[test]
@@ -63,7 +67,12 @@ mod tests {
     #[test]
     fn they_end_where_there_is_no_room() {
         let tags = SharedTags::new();
-        assert_eq!((0..10_000).filter_map(|_| tags.take(usize::MAX)).count(), WORDS * 64);
+        let mut taken: Vec<Tag> = (0..WORDS * 64).filter_map(|_| tags.take(usize::MAX)).collect();
+        assert_eq!((taken.len(), tags.take(usize::MAX)), (WORDS * 64, None));
+        taken.dedup();
+        assert_eq!(taken.len(), WORDS * 64);
+        tags.give_back(taken[70]);
+        assert_eq!(tags.take(usize::MAX), Some(taken[70]));
     }
 
     #[test]

@@ -305,8 +305,7 @@ impl<P: Platform> Coherence<P> {
         if flush.frees_tables() && !self.has_fault(Fault::LazyNotToldOfTables) {
             return active.union(&lazy);
         }
-        let spared = lazy.difference(&active).len() as u64;
-        self.cpu(me).counters.add(Row::Skipped(Reason::LazyCpu), spared);
+        self.cpu(me).counters.add(Row::Skipped(Reason::LazyCpu), lazy.difference(&active).len() as u64);
         active
     }
 
@@ -390,8 +389,9 @@ impl<P: Platform> Coherence<P> {
         }
         let private = &self.cpu(me).private.0;
         let is_used = private.loaded().is_some() && !private.is_lazy();
-        let does_more = !matches!(errand, Errand::Barrier);
-        if !(does_more && self.has_fault(Fault::SerialiseWithoutFence)) {
+        let without_fence =
+            self.has_fault(Fault::SerialiseWithoutFence) && !matches!(errand, Errand::Barrier);
+        if !without_fence {
             self.pass_barrier(me, loaded.filter(|_| is_used));
         }
         match errand {
@@ -414,15 +414,11 @@ impl<P: Platform> Coherence<P> {
         if outcome == Outcome::FullBehind && self.has_fault(Fault::NoGapRule) {
             outcome = Outcome::Ranged;
         }
-        let follows = request.generation == standing.caught_up.next();
-        if outcome == Outcome::FullBehind && follows && self.has_fault(Fault::ClaimsCurrent) {
+        if self.has_fault(Fault::ClaimsCurrent)
+            && outcome == Outcome::FullBehind
+            && request.generation == standing.caught_up.next()
+        {
             outcome = Outcome::Ranged;
-        }
-        if outcome == Outcome::Ranged && self.has_fault(Fault::RemoteClaims) {
-            private.slots.catch_up(private.slot(), current());
-        }
-        if outcome == Outcome::NotLoaded && self.has_fault(Fault::ForeignFlushClaims) {
-            private.slots.catch_up(private.slot(), request.generation);
         }
         let range = match request.flush.extent {
             Extent::Range(range) => Some(range),
@@ -447,8 +443,12 @@ impl<P: Platform> Coherence<P> {
                 _,
             ) => {}
         }
-        if caught_up != standing.caught_up {
-            private.slots.catch_up(private.slot(), caught_up);
+        private.slots.catch_up(private.slot(), caught_up);
+        if outcome == Outcome::Ranged && self.has_fault(Fault::RemoteClaims) {
+            private.slots.catch_up(private.slot(), current());
+        }
+        if outcome == Outcome::NotLoaded && self.has_fault(Fault::ForeignFlushClaims) {
+            private.slots.catch_up(private.slot(), request.generation);
         }
         if executor == Executor::Target {
             cpu.counters.count(Row::Handled(outcome));

@@ -126,7 +126,8 @@ impl Space {
         self.generation.load()
     }
 
-    /// Whether [`register`](crate::Coherence::register) has returned for this, here or for the space that this one inherits from.
+    /// Whether [`register`](crate::Coherence::register) has returned for this, here or for the space that this one inherits from. If it
+    /// has, what came before its return is visible.
     pub fn is_registered(&self, registration: Registration) -> bool {
         self.registrations.is_ready(registration)
     }

@@ -136,11 +136,14 @@ impl<P: Platform> Coherence<P> {
         if self.has_fault(Fault::LeaveSetsBeforeLoad) {
             self.leave_sets(me, loaded, was_lazy);
         }
-        if !self.has_fault(Fault::SwitchUnmarked) {
+        let unmarked = self.has_fault(Fault::SwitchUnmarked);
+        if !unmarked {
             private.set_none();
         }
         self.platform.load_kernel_root();
-        private.set_none();
+        if unmarked {
+            private.set_none();
+        }
         self.leave_sets(me, loaded, was_lazy);
         self.follow_registration(me, None);
         self.count(me, Row::Switched(Switched::Left));

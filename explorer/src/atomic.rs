@@ -92,6 +92,12 @@ macro_rules! atomic {
                 self.change(|old| old.wrapping_sub(value))
             }
 
+            /// Stores the value if it is greater; returns what was there.
+            #[track_caller]
+            pub fn fetch_max(&self, value: $value, _: Ordering) -> $value {
+                self.change(|old| old.max(value))
+            }
+
             /// Sets bits; returns what was there.
             #[track_caller]
             pub fn fetch_or(&self, value: $value, _: Ordering) -> $value {

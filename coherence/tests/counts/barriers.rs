@@ -173,3 +173,43 @@ fn a_grace_period_needs_crossings() {
     let machine = Machine::new(1, Switches::ALL);
     machine.coherence.begin_grace_period(cpus(&[1]));
 }
+
+#[test]
+fn a_caller_that_is_registered_itself_is_not_interrupted() {
+    let machine = Machine::new(1, Switches::ALL);
+    let space = machine.space(0);
+    (0..2).for_each(|cpu| machine.run(cpu, &space));
+    machine.on(0, || machine.coherence.register(&space, Registration::Global));
+    machine.on(0, || machine.coherence.global_barrier());
+    assert_eq!(counted(&machine), (2, 0), "once to be told, once for the barrier");
+    (0..2).for_each(|cpu| machine.leave(cpu));
+}
+
+#[test]
+fn registrations_do_not_hide_each_other() {
+    let machine = Machine::new(1, Switches::ALL);
+    let [space, child] = [0, 1].map(|root| machine.space(root));
+    machine.run(1, &space);
+    Registration::ALL
+        .iter()
+        .for_each(|registration| machine.on(1, || machine.coherence.register(&space, *registration)));
+    child.inherit_registrations(&space);
+    assert!(Registration::ALL.iter().all(|registration| child.is_registered(*registration)));
+    machine.run(2, &child);
+    assert_eq!(machine.serialised(), 1, "the child is registered for cores");
+    machine.on(0, || machine.coherence.global_barrier());
+    assert_eq!(counted(&machine), (2, 0));
+    (1..3).for_each(|cpu| machine.leave(cpu));
+}
+
+#[test]
+fn who_registers_another_process_stays_what_it_is() {
+    let machine = Machine::new(1, Switches::ALL);
+    let [space, other] = [0, 1].map(|root| machine.space(root));
+    machine.run(1, &space);
+    machine.on(1, || machine.coherence.register(&space, Registration::Global));
+    machine.on(1, || machine.coherence.register(&other, Registration::Global));
+    machine.on(2, || machine.coherence.global_barrier());
+    assert_eq!(counted(&machine), (1, 0), "CPU 1 still runs a registered process");
+    machine.leave(1);
+}

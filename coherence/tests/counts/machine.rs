@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use coherence::{
-    Cause, Coherence, CpuId, CpuSet, Crossings, Flush, Mode, Platform, RemoteFlush, Row, Space, Switches, Tag,
+    Asked, Cause, Coherence, CpuId, CpuSet, Crossings, Flush, Mode, Platform, RemoteFlush, Row, Space,
+    Switches, Tag,
 };
 
 pub(crate) const PAGE: u64 = 4096;
@@ -20,14 +21,35 @@ pub(crate) enum Did {
     Load { root: u64, keep: bool },
     LoadKernel,
     Remote(CpuSet),
+    WaitForRemote,
+    Devices(Flush),
+    Asked(Asked),
+    Serialise,
+}
+
+/// What is unusual about a machine.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Features {
+    pub(crate) tags: usize,
+    /// Reaches other CPUs without interrupts.
+    pub(crate) remote: bool,
+    /// These CPUs do not run, and are flushed before they do.
+    pub(crate) descheduled: CpuSet,
+    pub(crate) devices: bool,
+    /// What interrupts ask for is in the log.
+    pub(crate) logs_interrupts: bool,
+    /// Other CPUs have interrupts off, and answer in a loop of theirs.
+    pub(crate) deaf: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Hardware {
     machine: OnceLock<Weak<Machine>>,
-    tags: usize,
-    /// Reaches other CPUs without interrupts.
-    remote: bool,
+    features: Features,
+    /// CPUs to which an interrupt is on its way.
+    asked: Mutex<CpuSet>,
+    /// What happens before the next interrupt arrives.
+    meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     current: AtomicUsize,
     interrupts_off: AtomicBool,
     log: Mutex<Vec<(usize, Did)>>,
@@ -45,18 +67,22 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new(tags: usize, switches: Switches) -> Arc<Self> {
-        Self::with_hardware(Hardware { tags, ..Hardware::default() }, switches)
+        Self::with_features(Features { tags, ..Features::default() }, switches)
     }
 
     /// A machine that counts crossings between user mode and kernel.
     pub(crate) fn counting_crossings() -> Arc<Self> {
         let crossings = (0..8).map(|_| Crossings::new()).collect();
-        Self::with_hardware(Hardware { tags: 1, crossings, ..Hardware::default() }, Switches::ALL)
+        Self::with_hardware(Hardware { crossings, ..Hardware::default() }, Switches::ALL)
     }
 
     /// A machine that drops translations on other CPUs by itself.
     pub(crate) fn reaching_remotely(tags: usize) -> Arc<Self> {
-        Self::with_hardware(Hardware { tags, remote: true, ..Hardware::default() }, Switches::ALL)
+        Self::with_features(Features { tags, remote: true, ..Features::default() }, Switches::ALL)
+    }
+
+    pub(crate) fn with_features(features: Features, switches: Switches) -> Arc<Self> {
+        Self::with_hardware(Hardware { features, ..Hardware::default() }, switches)
     }
 
     fn with_hardware(hardware: Hardware, switches: Switches) -> Arc<Self> {
@@ -139,6 +165,12 @@ impl Machine {
         self.hardware().without_interrupts(|| self.coherence.activate(None, space));
     }
 
+    /// Has something happen after the next request is posted, and before its interrupt arrives.
+    pub(crate) fn meanwhile(self: &Arc<Self>, work: impl FnOnce(&Machine) + Send + 'static) {
+        let machine = self.clone();
+        *self.hardware().meanwhile.lock().unwrap() = Some(Box::new(move || work(&machine)));
+    }
+
     /// The CPU has nothing to do.
     pub(crate) fn idle(&self, cpu: usize) {
         self.switch(cpu, Mode::Idle, |loaded| {
@@ -178,8 +210,12 @@ impl Machine {
 }
 
 impl Hardware {
+    fn machine(&self) -> Arc<Machine> {
+        self.machine.get().and_then(Weak::upgrade).expect("it is still there")
+    }
+
     fn deliver(&self, targets: &CpuSet) {
-        let machine = self.machine.get().and_then(Weak::upgrade).expect("it is still there");
+        let machine = self.machine();
         for target in targets {
             let loaded = machine.loaded[target.index()].lock().unwrap().clone();
             let mode = *machine.modes[target.index()].lock().unwrap();
@@ -202,7 +238,16 @@ unsafe impl Platform for Hardware {
 
     fn interrupt(&self, targets: &CpuSet) {
         assert!(!targets.contains(self.current_cpu()), "a CPU interrupts itself");
-        self.deliver(targets);
+        assert!(!targets.is_empty(), "an interrupt is for nobody");
+        *self.asked.lock().unwrap() = *targets;
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        if let Some(work) = meanwhile {
+            work();
+        }
+        if !self.features.deaf {
+            let targets = std::mem::take(&mut *self.asked.lock().unwrap());
+            self.deliver(&targets);
+        }
     }
 
     fn interrupts_enabled(&self) -> bool {
@@ -217,19 +262,41 @@ unsafe impl Platform for Hardware {
     }
 
     fn tags(&self) -> usize {
-        self.tags
+        self.features.tags
     }
 
     fn shared_tags(&self) -> usize {
-        if self.remote { 100 } else { 0 }
+        if self.features.remote { 100 } else { 0 }
     }
 
     fn flush_remotely(&self, order: &RemoteFlush) -> bool {
-        if self.remote {
+        if self.features.remote {
             assert!(!order.targets().contains(self.current_cpu()), "a CPU does its own part itself");
             self.note(Did::Remote(order.targets()));
         }
-        self.remote
+        self.features.remote
+    }
+
+    fn wait_for_remote_flushes(&self) {
+        self.note(Did::WaitForRemote);
+    }
+
+    fn flush_before_running(&self, targets: &CpuSet) -> CpuSet {
+        targets.intersection(&self.features.descheduled)
+    }
+
+    fn has_devices(&self) -> bool {
+        self.features.devices
+    }
+
+    fn invalidate_devices(&self, _: &Space, flush: &Flush) {
+        self.note(Did::Devices(*flush));
+    }
+
+    fn note_interrupt(&self, asked: Asked) {
+        if self.features.logs_interrupts {
+            self.note(Did::Asked(asked));
+        }
     }
 
     fn invalidate_page(&self, address: u64) {
@@ -254,6 +321,9 @@ unsafe impl Platform for Hardware {
 
     fn serialise(&self) {
         self.serialised.fetch_add(1, Relaxed);
+        if self.features.logs_interrupts {
+            self.note(Did::Serialise);
+        }
     }
 
     fn restart_sequence(&self) {
@@ -261,6 +331,20 @@ unsafe impl Platform for Hardware {
     }
 
     fn relax(&self) {
-        panic!("every interrupt has been handled when `interrupt` returns, so there is nothing to wait for");
+        let targets = std::mem::take(&mut *self.asked.lock().unwrap());
+        assert!(
+            !targets.is_empty(),
+            "every interrupt has been handled when `interrupt` returns, so there is nothing to wait for"
+        );
+        if !self.features.deaf {
+            return self.deliver(&targets);
+        }
+        let machine = self.machine();
+        for target in &targets {
+            let loaded = machine.loaded[target.index()].lock().unwrap().clone();
+            machine.on(target.index(), || {
+                self.without_interrupts(|| machine.coherence.answer_requests(loaded.as_deref()));
+            });
+        }
     }
 }

@@ -2,6 +2,8 @@
 #![cfg(not(any(loom, shuttle)))]
 
 mod barriers;
+mod batch;
+mod interrupts;
 mod machine;
 mod remote;
 
@@ -353,4 +355,101 @@ fn a_kernel_that_forgets_what_is_loaded_is_told() {
     let message = panic.downcast::<String>().expect("it is a message");
     assert!(message.contains("its kernel does not know of"), "{message}");
     machine.leave(0);
+}
+
+#[test]
+fn operations_that_flushed_on_the_way_had_something_to_flush() {
+    let machine = Machine::new(1, Switches::without("gather").expect("it is a name"));
+    let space = machine.space(1);
+    let mut gather = machine.coherence.gather(&space, Cause::Munmap, ());
+    gather.change(0, PAGE, &PRESENT, &ABSENT);
+    gather.finish().into_inner();
+    assert_eq!(machine.total(Row::Requested(Cause::Munmap)), 1);
+    machine.coherence.set_switches(Switches::ALL);
+    assert_eq!(machine.coherence.switches(), Switches::ALL);
+    let mut gather = machine.coherence.gather(&space, Cause::Munmap, ());
+    gather.change(0, PAGE, &PRESENT, &ABSENT);
+    gather.flush().into_inner();
+    gather.finish().into_inner();
+    assert_eq!(machine.total(Row::Requested(Cause::Munmap)), 2);
+    assert_eq!(machine.total(Row::Skipped(Reason::NothingToFlush)), 0);
+}
+
+#[test]
+fn a_slot_that_is_not_the_first_is_the_one_that_catches_up() {
+    let machine = Machine::new(4, Switches::ALL);
+    let (one, two) = (machine.space(1), machine.space(2));
+    machine.run(0, &one);
+    machine.run(0, &two);
+    machine.flush(1, &two, Flush::page(0, PAGE));
+    machine.log();
+    machine.run(0, &one);
+    machine.run(0, &two);
+    let kept = |root| (0, Did::Load { root, keep: true });
+    assert_eq!(machine.log(), [kept(1), kept(2)]);
+    machine.leave(0);
+}
+
+#[test]
+fn who_enters_a_space_that_has_changed_has_missed_nothing_from_then_on() {
+    let machine = Machine::new(4, Switches::ALL);
+    let space = machine.space(1);
+    (0..3).for_each(|page| {
+        machine.flush(1, &space, Flush::page(page * PAGE, PAGE));
+    });
+    machine.run(0, &space);
+    machine.log();
+    machine.flush(1, &space, Flush::page(0, PAGE));
+    assert_eq!(machine.log(), [(0, Did::Page(0))]);
+    machine.leave(0);
+}
+
+#[test]
+fn who_has_let_go_in_a_handler_does_so_once() {
+    let machine = Machine::new(1, Switches::ALL);
+    let space = machine.space(1);
+    (0..2).for_each(|cpu| machine.run(cpu, &space));
+    machine.idle(1);
+    machine.idle(1);
+    assert_eq!(machine.total(Row::Switched(Switched::WentLazy)), 1);
+    machine.flush(0, &space, Flush::all().freeing_tables());
+    machine.log();
+    machine.idle(1);
+    assert_eq!(space.lazy(), CpuSet::EMPTY);
+    machine.leave(1);
+    assert_eq!(machine.log(), []);
+    assert_eq!(machine.total(Row::Switched(Switched::Left)), 1);
+    machine.idle(0);
+    machine.flush(0, &space, Flush::all().freeing_tables());
+    assert_eq!(machine.sent(), 1, "nobody but the initiator borrows it");
+    assert_eq!(machine.total(Row::Skipped(Reason::LazyCpu)), 0);
+    machine.leave(0);
+}
+
+#[test]
+fn without_lazy_and_generations_coming_back_is_for_nothing() {
+    let machine = Machine::new(1, Switches::without("lazy,generations").expect("they are names"));
+    let space = machine.space(1);
+    machine.run(0, &space);
+    machine.idle(0);
+    machine.log();
+    machine.run(0, &space);
+    assert_eq!(machine.log(), [], "every request would have reached it");
+    machine.leave(0);
+}
+
+#[test]
+fn user_memory_may_be_used_where_the_space_is() {
+    let machine = Machine::new(1, Switches::ALL);
+    let (space, other) = (machine.space(1), machine.space(2));
+    let may = |space| machine.on(0, || machine.coherence.may_use_user_memory(space));
+    assert!(!may(&space));
+    machine.run(0, &space);
+    assert!(may(&space) && !may(&other));
+    machine.idle(0);
+    assert!(!may(&space));
+    machine.run(0, &space);
+    assert!(may(&space));
+    machine.leave(0);
+    assert!(!may(&space));
 }

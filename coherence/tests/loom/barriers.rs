@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed as Plain;
 
-use coherence::{CpuId, CpuSet, Fault, Platform, Registration};
+use coherence::{CpuId, CpuSet, Fault, Platform, Reason, Registration, Row};
 use loom::sync::atomic::Ordering::{Relaxed, SeqCst};
 use loom::sync::atomic::fence;
 
@@ -335,6 +335,77 @@ pub(crate) const REGISTERING_AFTER_SWITCHING_OUT: Scenario = Scenario {
     },
     catches: &[Fault::RelaxedLeavingActive],
     ..TWO_CPUS
+};
+
+/// Family C: T's CPU goes idle, another thread registers the process, and a third one, which finds it registered, asks. Only the
+/// registration tells it what T did.
+pub(crate) const REGISTERED_BY_ANOTHER: Scenario = Scenario {
+    cpus: 3,
+    preemptions: Some(2),
+    script: |world| {
+        active(world);
+        let cpus = [
+            world.spawn(1, |world| {
+                leave_word(world);
+                world.go_lazy();
+                world.window();
+            }),
+            world.spawn(2, |world| world.coherence.register(&world.spaces[0], Registration::Global)),
+        ];
+        world.on(0, |world| {
+            let has_word = world.y.load(Relaxed) == 1;
+            if has_word && world.spaces[0].is_registered(Registration::Global) {
+                global(world);
+                assert!(world.x.load(Relaxed) == 1, "{UNORDERED}: the word came before the deed");
+            }
+        });
+        cpus.into_iter().for_each(|cpu| cpu.join().unwrap());
+    },
+    catches: &[Fault::RelaxedLeavingActive],
+    ..TWO_CPUS
+};
+
+/// Who finds a process registered relies on all that came before, without any barrier.
+pub(crate) const REGISTRATION_IS_THE_WORD: Scenario = Scenario {
+    script: |world| {
+        let cpu = world.spawn(1, |world| {
+            world.x.store(1, Relaxed);
+            world.coherence.register(&world.spaces[0], Registration::Private);
+        });
+        world.on(0, |world| {
+            if world.spaces[0].is_registered(Registration::Private) {
+                assert!(world.x.load(Relaxed) == 1, "{UNORDERED}: the word came before the deed");
+            }
+        });
+        cpu.join().unwrap();
+    },
+    ..TWO_CPUS
+};
+
+/// Two threads ask at once, on CPUs 0 and 2, and T runs all the time. Who takes the end of the other's round for its own sees what
+/// T did before that one reached it.
+pub(crate) const ROUND_OF_ANOTHER: Scenario = Scenario {
+    cpus: 3,
+    awaited: Some(1),
+    follower: Some(2),
+    preemptions: Some(2),
+    script: |world| {
+        active_in_user_mode(world);
+        let exchange = Exchange::new();
+        let [theirs, callers] = [exchange.clone(), exchange.clone()];
+        let cpus = [
+            world.spawn(1, move |world| {
+                world.x.store(1, Relaxed);
+                theirs.by_thread.store(world.y.load(Relaxed), Plain);
+            }),
+            world.spawn(2, move |world| callers.caller(world, private)),
+        ];
+        world.on(0, private);
+        cpus.into_iter().for_each(|cpu| cpu.join().unwrap());
+        exchange.check();
+    },
+    shows: Some(Row::Skipped(Reason::SharedRound)),
+    ..CROSSINGS
 };
 
 /// Two threads ask at once, on CPUs 0 and 2; either may lead the round that serves both.

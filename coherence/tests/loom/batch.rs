@@ -2,24 +2,21 @@
 
 use std::sync::Arc;
 
-use coherence::{Cause, Fault};
+use coherence::{Batch, Cause, Fault, Recorded};
 use loom::sync::atomic::Ordering::Relaxed;
 
 use crate::Scenario;
-use crate::machine::{EARLY_RETURN, PAGE, World};
+use crate::machine::{EARLY_RETURN, Hardware, PAGE, World};
 use crate::scenarios::{ABSENT, PRESENT, TWO_CPUS};
 
 /// Takes page 0 out under its table's lock, as an agent does.
-fn take_out<'a>(
-    world: &'a World,
-    lock: &loom::sync::Mutex<()>,
-) -> coherence::Batch<'a, crate::machine::Hardware, ()> {
+fn take_out<'a>(world: &'a World, lock: &loom::sync::Mutex<()>) -> (Batch<'a, Hardware, ()>, Recorded) {
     let mut batch = world.coherence.batch(Cause::Reclaim, ());
     let guard = lock.lock().unwrap();
     world.tables().entries[0].store(0, Relaxed);
-    let _ = batch.change(&world.spaces[0], 0, PAGE, &PRESENT, &ABSENT);
+    let recorded = batch.change(&world.spaces[0], 0, PAGE, &PRESENT, &ABSENT);
     drop(guard);
-    batch
+    (batch, recorded.expect("the page was there"))
 }
 
 fn caches_page_0(world: &Arc<World>) {
@@ -41,7 +38,7 @@ pub(crate) const BATCH_AND_COMING_BACK: Scenario = Scenario {
         });
         world.on(0, |world| {
             let lock = loom::sync::Mutex::new(());
-            take_out(world, &lock).finish().into_inner();
+            take_out(world, &lock).0.finish().into_inner();
             world.free_frame(1);
         });
         cpu.join().unwrap();
@@ -65,12 +62,99 @@ pub(crate) const BATCH_AND_USER: Scenario = Scenario {
         });
         world.on(0, |world| {
             let lock = loom::sync::Mutex::new(());
-            take_out(world, &lock).finish().into_inner();
+            take_out(world, &lock).0.finish().into_inner();
             world.free_frame(1);
         });
         cpu.join().unwrap();
     },
     catches: &[Fault::BatchWithoutGeneration],
+    ..TWO_CPUS
+};
+
+/// CPU 1 uses a page and goes lazy while it is taken out in a batch. Its last use comes before what the batch's end is relied on for.
+pub(crate) const BATCH_AND_GOING_LAZY: Scenario = Scenario {
+    script: |world| {
+        caches_page_0(world);
+        let cpu = world.spawn(1, |world| {
+            world.touch(0);
+            world.go_lazy();
+            world.window();
+        });
+        world.on(0, |world| {
+            let lock = loom::sync::Mutex::new(());
+            take_out(world, &lock).0.finish().into_inner();
+            world.rely_on_absence(0);
+        });
+        cpu.join().unwrap();
+    },
+    catches: &[Fault::RelaxedLeavingActive],
+    ..TWO_CPUS
+};
+
+/// CPU 1 finds a page gone that a batch of CPU 0 has taken out, and which CPU 0 goes on using until that is flushed. The batch says
+/// when it is.
+pub(crate) const BATCH_THAT_SETTLES: Scenario = Scenario {
+    script: |world| {
+        world.on(0, |world| {
+            world.activate(0);
+            world.touch(0);
+        });
+        let lock = Arc::new(loom::sync::Mutex::new(()));
+        let theirs = lock.clone();
+        let agent = world.spawn(0, move |world| {
+            let (batch, recorded) = take_out(world, &theirs);
+            world.touch(0);
+            batch.finish().settles(&world.spaces[0], recorded);
+        });
+        world.on(1, |world| {
+            let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
+            let guard = lock.lock().unwrap();
+            gather.settle();
+            let is_gone = world.tables().entries[0].load(Relaxed) == 0;
+            drop(guard);
+            gather.finish().into_inner();
+            if is_gone {
+                world.rely_on_absence(0);
+            }
+        });
+        agent.join().unwrap();
+    },
+    catches: &[Fault::BatchNotSettled],
+    ..TWO_CPUS
+};
+
+/// CPU 1 uses a page that CPU 0 takes out in a batch. CPU 0 needs that flushed for a reason of its own, before the batch's end; and CPU 2
+/// finds the page gone.
+pub(crate) const BATCH_SETTLED_BY_AN_OPERATION: Scenario = Scenario {
+    cpus: 3,
+    awaited: Some(1),
+    preemptions: Some(2),
+    script: |world| {
+        caches_page_0(world);
+        let lock = Arc::new(loom::sync::Mutex::new(()));
+        let theirs = lock.clone();
+        let cpus = [
+            world.spawn(0, move |world| {
+                let (batch, _) = take_out(world, &theirs);
+                world.coherence.settle(&world.spaces[0], Cause::CopyOnWrite);
+                batch.finish().into_inner();
+            }),
+            world.spawn(1, |world| world.touch(0)),
+        ];
+        world.on(2, |world| {
+            let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
+            let guard = lock.lock().unwrap();
+            gather.settle();
+            let is_gone = world.tables().entries[0].load(Relaxed) == 0;
+            drop(guard);
+            gather.finish().into_inner();
+            if is_gone {
+                world.rely_on_absence(0);
+            }
+        });
+        cpus.into_iter().for_each(|cpu| cpu.join().unwrap());
+    },
+    catches: &[Fault::BatchNotSettled],
     ..TWO_CPUS
 };
 
@@ -93,7 +177,7 @@ pub(crate) const BATCH_AND_OPERATION: Scenario = Scenario {
             assert!(world.find(0).is_none(), "{EARLY_RETURN}: a page was used after it had been dropped");
         });
         world.on(0, |world| {
-            take_out(world, &lock).finish().into_inner();
+            take_out(world, &lock).0.finish().into_inner();
         });
         cpu.join().unwrap();
     },
@@ -126,9 +210,50 @@ pub(crate) const BATCH_MEETS_OPERATION: Scenario = Scenario {
             batch.finish().into_inner();
             if is_gone {
                 world.free_frame(1);
+                world.rely_on_absence(0);
             }
         });
         cpu.join().unwrap();
+    },
+    catches: &[Fault::BatchMeetsNobody],
+    ..TWO_CPUS
+};
+
+/// The same, where CPU 2 uses the page, and has nothing to do with the agent but through the operation's end.
+pub(crate) const BATCH_MEETS_OPERATION_ON_OTHERS: Scenario = Scenario {
+    cpus: 3,
+    awaited: Some(2),
+    preemptions: Some(2),
+    script: |world| {
+        world.on(2, |world| {
+            world.activate(0);
+            world.touch(0);
+        });
+        let lock = Arc::new(loom::sync::Mutex::new(()));
+        let theirs = lock.clone();
+        let cpus = [
+            world.spawn(1, move |world| {
+                let mut gather = world.coherence.gather(&world.spaces[0], Cause::Munmap, ());
+                let guard = theirs.lock().unwrap();
+                world.tables().entries[0].store(0, Relaxed);
+                gather.change(0, PAGE, &PRESENT, &ABSENT);
+                drop(guard);
+                gather.finish().into_inner();
+            }),
+            world.spawn(2, |world| world.touch(0)),
+        ];
+        world.on(0, |world| {
+            let mut batch = world.coherence.batch(Cause::Reclaim, ());
+            let guard = lock.lock().unwrap();
+            let is_gone = world.tables().entries[0].load(Relaxed) == 0;
+            let _ = batch.meet(&world.spaces[0]);
+            drop(guard);
+            batch.finish().into_inner();
+            if is_gone {
+                world.rely_on_absence(0);
+            }
+        });
+        cpus.into_iter().for_each(|cpu| cpu.join().unwrap());
     },
     catches: &[Fault::BatchMeetsNobody],
     ..TWO_CPUS

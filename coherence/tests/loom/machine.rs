@@ -4,7 +4,9 @@
 //! * A CPU caches each translation it walks, and the fact that the table is there, until it is made to drop them. With
 //!   `speculates` it also walks on its own, right before each instruction that would end the possibility.
 //! * An interrupt is taken at a CPU's next [`window`](World::window) or waiting loop. When a CPU's script is over it sits in
-//!   its idle loop, with nothing to do but take interrupts; the waiting initiator's thread then plays that part.
+//!   its idle loop, with nothing to do but take interrupts; the waiting initiator's thread then plays that part. Two loops
+//!   that wait while a third thread has work would take turns until loom gives up: with `awaited` they sleep until that one's script is over. All
+//!   that these loops do orders them after those that they play or sleep for; the loop of a `follower`, which waits for another's round, does nothing of the kind.
 //! * A frame has one word of content, accessed `Relaxed` too: what user code stores through a translation, and a kernel reads to copy it.
 //! * User code also has two variables, `x` and `y`, accessed `Relaxed`: of barriers it knows none but those it asks for. A scenario
 //!   decides whether crossings between user mode and kernel are counted.
@@ -71,6 +73,10 @@ struct SimulatedCpu {
     /// Pages that others ordered to be dropped here: a bit for each, or `EVERYTHING`.
     ordered: AtomicU64,
     idle: AtomicBool,
+    /// It has interrupted others.
+    has_sent: std::sync::atomic::AtomicBool,
+    /// Its script is over, for those that sleep until then.
+    over: (loom::sync::Mutex<bool>, loom::sync::Condvar),
     crossings: Crossings,
     caches: Mutex<Caches>,
     loaded: Mutex<Option<Arc<Space>>>,
@@ -84,6 +90,8 @@ pub(crate) struct Hardware {
     has_device: bool,
     pub(crate) device: Device,
     counts_crossings: bool,
+    awaited: Option<usize>,
+    follower: Option<usize>,
     /// By root: two spaces, the first of which maps its pages to frames 1 and 2.
     pub(crate) tables: [Tables; 2],
     freed_frames: [AtomicBool; 3],
@@ -120,6 +128,8 @@ pub(crate) struct Setting {
     pub(crate) remote: bool,
     pub(crate) device: bool,
     pub(crate) counts_crossings: bool,
+    pub(crate) awaited: Option<usize>,
+    pub(crate) follower: Option<usize>,
     pub(crate) fault: Option<Fault>,
 }
 
@@ -129,6 +139,8 @@ impl World {
             pending: AtomicBool::new(false),
             ordered: AtomicU64::new(0),
             idle: AtomicBool::new(false),
+            has_sent: false.into(),
+            over: (loom::sync::Mutex::new(false), loom::sync::Condvar::new()),
             crossings: Crossings::new(),
             caches: Mutex::default(),
             loaded: Mutex::default(),
@@ -147,6 +159,8 @@ impl World {
             has_device: setting.device,
             device: Device::new(),
             counts_crossings: setting.counts_crossings,
+            awaited: setting.awaited,
+            follower: setting.follower,
             tables: [tables([1, 2]), tables([0, 0])],
             freed_frames: [(); 3].map(|()| AtomicBool::new(false)),
             uses: [(); 2].map(|()| Page(UnsafeCell::new(()))),
@@ -183,7 +197,13 @@ impl World {
         let world = self.clone();
         loom::thread::spawn(move || {
             world.on(cpu, script);
-            world.hardware().cpus[cpu].idle.store(true, Release);
+            let hardware = world.hardware();
+            hardware.cpus[cpu].idle.store(true, Release);
+            if hardware.awaited == Some(cpu) {
+                let (over, changed) = &hardware.cpus[cpu].over;
+                *over.lock().unwrap() = true;
+                changed.notify_all();
+            }
         })
     }
 
@@ -352,6 +372,8 @@ unsafe impl Platform for Hardware {
     }
 
     fn interrupt(&self, targets: &CpuSet) {
+        assert!(!targets.is_empty(), "an interrupt is for nobody");
+        self.cpus[current().1].has_sent.store(true, Relaxed);
         for target in targets {
             // A latch, set and taken by read-modify-writes: loom cannot order a plain store against those.
             self.cpus[target.index()].pending.swap(true, AcqRel);
@@ -444,6 +466,16 @@ unsafe impl Platform for Hardware {
     fn relax(&self) {
         let (world, me) = current();
         world.take_interrupt(me, Mode::Kernel);
+        if self.follower == Some(me) && !self.cpus[me].has_sent.load(Relaxed) {
+            return loom::thread::yield_now();
+        }
+        if let Some(cpu) = self.awaited {
+            let (over, changed) = &self.cpus[cpu].over;
+            let mut over = over.lock().unwrap();
+            while !*over {
+                over = changed.wait(over).unwrap();
+            }
+        }
         let idle_loop = self.idle_loop.lock().unwrap();
         for cpu in (0..self.cpus.len()).filter(|cpu| *cpu != me) {
             if self.cpus[cpu].idle.load(Acquire) {

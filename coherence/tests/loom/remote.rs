@@ -1,8 +1,11 @@
 //! The races of a machine that drops translations on other CPUs by itself, at moments of its own and whatever they are doing.
 
+use std::sync::{Arc, Mutex};
+
 use coherence::Fault;
 
 use crate::Scenario;
+use crate::machine::{UNSAFE_FRAME, World};
 use crate::scenarios::{TWO_CPUS, caches_page_0, unhook, unmap};
 
 const REMOTE: Scenario = Scenario { remote: true, ..TWO_CPUS };
@@ -58,5 +61,25 @@ pub(crate) const REMOTE_BESIDE_GOING_LAZY: Scenario = Scenario {
         cpu.join().unwrap();
     },
     catches: &[Fault::LazyReadFirst, Fault::LeaveActiveFirst, Fault::LazyNotToldOfTables],
+    ..REMOTE
+};
+
+/// Two spaces are made at once. What is cached under the tag of the one may not be used for the other.
+pub(crate) const REMOTE_AND_NEW_SPACES: Scenario = Scenario {
+    tags: 4,
+    script: |world| {
+        let tags = Arc::new(Mutex::new(Vec::new()));
+        let take_tag = |tags: Arc<Mutex<Vec<_>>>| {
+            move |world: &World| {
+                let tag = world.coherence.new_space(1).shared_tag();
+                tags.lock().unwrap().push(tag.expect("there are four"));
+            }
+        };
+        let cpu = world.spawn(1, take_tag(tags.clone()));
+        world.on(0, take_tag(tags.clone()));
+        cpu.join().unwrap();
+        let tags = tags.lock().unwrap();
+        assert!(tags[0] != tags[1], "{UNSAFE_FRAME}: two spaces are cached under one tag");
+    },
     ..REMOTE
 };

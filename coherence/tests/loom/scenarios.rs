@@ -22,7 +22,10 @@ pub(crate) const TWO_CPUS: Scenario = Scenario {
     remote: false,
     device: false,
     counts_crossings: false,
+    awaited: None,
+    follower: None,
     preemptions: None,
+    shows: None,
     script: |_| {},
     catches: &[],
 };
@@ -204,6 +207,30 @@ pub(crate) const TWO_INITIATORS: Scenario = Scenario {
     ..TWO_CPUS
 };
 
+/// Two CPUs take pages away that a third uses. Its interrupt may be for the one, and find the other's request too.
+pub(crate) const TWO_INITIATORS_AND_ONE_USER: Scenario = Scenario {
+    cpus: 3,
+    awaited: Some(2),
+    preemptions: Some(2),
+    script: |world| {
+        world.on(2, |world| {
+            world.activate(0);
+            world.touch(0);
+            world.touch(1);
+        });
+        let cpus = [
+            world.spawn(1, |world| unmap(world, 1)),
+            world.spawn(2, |world| {
+                world.touch(0);
+                world.touch(1);
+            }),
+        ];
+        world.on(0, |world| unmap(world, 0));
+        cpus.into_iter().for_each(|cpu| cpu.join().unwrap());
+    },
+    ..TWO_CPUS
+};
+
 /// Two CPUs take pages away while a third comes back from borrowing the space.
 pub(crate) const TWO_INITIATORS_AND_ONE_COMING_BACK: Scenario = Scenario {
     cpus: 3,
@@ -350,6 +377,7 @@ tests! {
     switching_away_while_tables_are_freed: SWITCHING_AWAY_WHILE_TABLES_ARE_FREED,
     leaving_while_tables_are_freed: LEAVING_WHILE_TABLES_ARE_FREED,
     two_initiators: TWO_INITIATORS,
+    two_initiators_and_one_user: TWO_INITIATORS_AND_ONE_USER,
     two_initiators_and_one_coming_back: TWO_INITIATORS_AND_ONE_COMING_BACK,
     copying: COPYING,
     copying_beside_going_lazy: COPYING_BESIDE_GOING_LAZY,
@@ -357,12 +385,17 @@ tests! {
     remote_flush_beside_user_code: REMOTE_BESIDE_USER_CODE,
     remote_flush_beside_switching_in: REMOTE_BESIDE_SWITCHING_IN,
     remote_flush_beside_going_lazy: REMOTE_BESIDE_GOING_LAZY,
+    remote_flushes_and_new_spaces: REMOTE_AND_NEW_SPACES,
     device_being_attached: ATTACHING,
     device_being_detached: DETACHING,
     batch_and_coming_back: BATCH_AND_COMING_BACK,
     batch_and_user: BATCH_AND_USER,
     batch_and_operation: BATCH_AND_OPERATION,
     batch_meets_operation: BATCH_MEETS_OPERATION,
+    batch_meets_operation_on_others: BATCH_MEETS_OPERATION_ON_OTHERS,
+    batch_and_going_lazy: BATCH_AND_GOING_LAZY,
+    batch_that_settles: BATCH_THAT_SETTLES,
+    batch_settled_by_an_operation: BATCH_SETTLED_BY_AN_OPERATION,
     barrier_beside_user_code: BESIDE_USER_CODE,
     barrier_beside_a_crossing: BESIDE_A_CROSSING,
     barrier_beside_a_system_call: BESIDE_A_SYSTEM_CALL,
@@ -381,5 +414,8 @@ tests! {
     core_barrier_beside_switching_out: SWITCHING_OUT_OF_CORES,
     barrier_for_all_after_registering_too_late: REGISTERING_AFTER_SWITCHING_OUT,
     grace_period_and_a_whole_system_call: GRACE_PERIOD_AND_BACK,
+    barrier_for_all_registered_by_another: REGISTERED_BY_ANOTHER,
+    registration_is_the_word: REGISTRATION_IS_THE_WORD,
+    barrier_by_the_round_of_another: ROUND_OF_ANOTHER,
     grace_period_beside_a_system_call: GRACE_PERIOD_AND_SYSTEM_CALL,
 }
