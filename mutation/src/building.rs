@@ -119,7 +119,8 @@ fn is_error(message: &Value) -> bool {
         && message["message"]["spans"].as_array().is_some_and(|spans| !spans.is_empty())
 }
 
-/// The mutant that an error is about: of those in whose code one of the error's places is, the smallest.
+/// The mutant that an error is about: the smallest of those whose own code one of the error's places is in, or else of those whose
+/// place it is in.
 fn refused_by(error: &Value, rewritten: &[(String, Rewritten)]) -> Option<usize> {
     let spans = error["message"]["spans"].as_array()?;
     let mut candidates: Vec<(bool, usize, usize)> = Vec::new();
@@ -131,20 +132,12 @@ fn refused_by(error: &Value, rewritten: &[(String, Rewritten)]) -> Option<usize>
             continue;
         };
         let at = span["byte_start"].as_u64()? as usize..span["byte_end"].as_u64()? as usize;
-        for place in &file.places {
-            if overlap(&place.replacement, &at) {
-                candidates.push((false, place.whole.len(), place.number));
-            } else if place.whole.start <= at.start && at.end <= place.whole.end {
-                candidates.push((true, place.whole.len(), place.number));
-            }
+        let is_in = |range: &Range<usize>| range.start <= at.start && at.end <= range.end;
+        for place in file.places.iter().filter(|place| is_in(&place.whole)) {
+            candidates.push((!is_in(&place.replacement), place.whole.len(), place.number));
         }
     }
-    candidates.sort_unstable();
-    candidates.first().map(|(_, _, number)| *number)
-}
-
-fn overlap(one: &Range<usize>, two: &Range<usize>) -> bool {
-    one.start < two.end && two.start < one.end
+    candidates.into_iter().min().map(|(_, _, number)| number)
 }
 
 fn program(message: &Value) -> Option<Program> {

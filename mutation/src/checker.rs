@@ -1,19 +1,22 @@
 //! The checkers that a mutant is shown to, each a process that is told which mutant it is to be.
 //!
 //! They are what `./ceasefire test` and `./ceasefire check` run, cut into pieces so that the first finding ends the matter: each scenario of the
-//! explorer, each of loom's models, each of shuttle's histories (fewer schedules), and the unit tests of `coherence` and `memory`.
-//! Tests whose schedule is the host's are left out, since what they find today they may miss tomorrow.
+//! explorer, each of loom's models, each of shuttle's histories (fewer schedules), and each unit test of `coherence` and `memory`.
+//! Tests whose schedule is the host's are left out, since what they find today they may miss tomorrow. The others do
+//! the same each time, so that a mutant whose place a checker does not come by needs not be shown to it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use protocol::mutants::Kind;
+
 use crate::building::{Build, Program};
-use crate::tree::CHOICE;
+use crate::tree::{CHOICE, NOTES, NOTING};
 
 /// Tests that break the code on purpose in ways of their own.
 const OF_FAULTS: [&str; 2] = ["faults_are_noticed", "every_fault_is_caught_somewhere"];
@@ -45,16 +48,19 @@ pub(crate) fn checkers_of(build: &Build, programs: &[Program]) -> Result<Vec<Che
                     checkers.push(checker(build, &name, program, vec![name.clone()]));
                 }
             }
-            "units" => {
-                checkers.push(checker(build, &program.target, program, vec!["--test-threads=1".into()]));
-            }
             _ => {
                 for line in listed(program, &["--list", "--format=terse"])? {
                     let Some(test) = line.strip_suffix(": test") else { continue };
-                    let name = test.rsplit("::").next().unwrap_or(test);
-                    if !OF_FAULTS.contains(&name) {
-                        checkers.push(checker(build, name, program, vec!["--exact".into(), test.into()]));
+                    let last = test.rsplit("::").next().unwrap_or(test);
+                    if OF_FAULTS.contains(&last) {
+                        continue;
                     }
+                    let name = if build.name == "units" {
+                        format!("{} {test}", program.target)
+                    } else {
+                        last.into()
+                    };
+                    checkers.push(checker(build, &name, program, vec!["--exact".into(), test.into()]));
                 }
             }
         }
@@ -82,39 +88,103 @@ impl Checker {
         format!("{} {built:?}", self.program.display())
     }
 
-    /// Shows it a mutant; 0 is the sound code. Whoever has not ended within `limit` is caught in a loop. What it prints goes to `log`.
-    pub(crate) fn run(&self, number: usize, limit: Duration, log: &Path) -> Result<Run, String> {
+    /// Whether it can tell such a change from the sound code at all. Only loom's memory is as weak as the orderings allow.
+    pub(crate) fn sees(&self, kind: Kind) -> bool {
+        kind != Kind::Ordering || self.is_of("loom")
+    }
+
+    /// Whether it is of that build.
+    pub(crate) fn is_of(&self, build: &str) -> bool {
+        self.name.split(' ').next() == Some(build)
+    }
+
+    /// Shows it a mutant. What it prints goes to `log`.
+    pub(crate) fn run(&self, number: usize, limit: Limit, log: &Path) -> Result<Run, String> {
+        let mut command = self.command(log)?;
+        command.env(CHOICE, number.to_string());
+        self.wait(command, limit, log)
+    }
+
+    /// Shows it the sound code; `notes` is the file to which it writes which mutants it comes by.
+    pub(crate) fn note(&self, limit: Limit, notes: &Path, log: &Path) -> Result<Run, String> {
+        let _ = fs::remove_file(notes);
+        let mut command = self.command(log)?;
+        command.env(CHOICE, NOTING).env(NOTES, notes);
+        self.wait(command, limit, log)
+    }
+
+    fn command(&self, log: &Path) -> Result<Command, String> {
         let output = File::create(log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
         let errors = output.try_clone().map_err(|error| error.to_string())?;
-        let started = Instant::now();
-        let mut child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .args(&self.arguments)
-            .env(CHOICE, number.to_string())
             .env("CEASEFIRE_SCHEDULES", "100")
             .env("PROPTEST_CASES", "32")
+            .env("PROPTEST_RNG_SEED", "1")
             .env("RUST_BACKTRACE", "0")
+            .env("RUST_TEST_THREADS", "1")
             .current_dir(log.parent().unwrap_or(Path::new(".")))
             .stdin(Stdio::null())
             .stdout(output)
-            .stderr(errors)
-            .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
+            .stderr(errors);
+        Ok(command)
+    }
+
+    fn wait(&self, mut command: Command, limit: Limit, log: &Path) -> Result<Run, String> {
+        let started = Instant::now();
+        let mut child =
+            command.spawn().map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
+        let mut pause = Duration::from_micros(200);
         loop {
             if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
                 let seconds = started.elapsed().as_secs_f64();
                 let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
                 return Ok(Run { finding: (!status.success()).then(|| finding(&text, status)), seconds });
             }
-            if started.elapsed() > limit {
+            if limit.is_over(started.elapsed(), &child) {
                 // It may have ended by itself just now.
                 let _ = child.kill();
                 child.wait().map_err(|error| error.to_string())?;
-                let finding = Some(format!("no end after {:.0} s", limit.as_secs_f64()));
-                return Ok(Run { finding, seconds: started.elapsed().as_secs_f64() });
+                let seconds = started.elapsed().as_secs_f64();
+                return Ok(Run { finding: Some(format!("no end after {seconds:.0} s")), seconds });
             }
-            sleep(Duration::from_millis(4));
+            sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
         }
     }
+}
+
+/// When a checker counts as caught in a loop, or as stuck.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    /// So much work of the host's CPUs.
+    work: Duration,
+    /// So long, for one that waits and does not work. The host may be busy.
+    wait: Duration,
+}
+
+impl Limit {
+    /// The longest that a mutant may take, if the sound code takes so many seconds.
+    pub(crate) fn beyond(sound: f64) -> Self {
+        Limit {
+            work: Duration::from_secs_f64(2.0 + 10.0 * sound),
+            wait: Duration::from_secs_f64(15.0 + 30.0 * sound),
+        }
+    }
+
+    fn is_over(&self, elapsed: Duration, child: &Child) -> bool {
+        elapsed > self.wait || elapsed > self.work && worked(child).is_some_and(|worked| worked > self.work)
+    }
+}
+
+/// How much work a process has done: the 14th and 15th word of its line in `/proc`, in hundredths of a second. The second word is a name
+/// in brackets, with whatever in it.
+fn worked(child: &Child) -> Option<Duration> {
+    let line = fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
+    let words: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks: u64 = words.get(11..13)?.iter().filter_map(|word| word.parse::<u64>().ok()).sum();
+    Some(Duration::from_millis(10 * ticks))
 }
 
 /// Does the same work on several threads, each of which is told which it is.
@@ -159,6 +229,22 @@ pub(crate) fn promise(finding: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn who_works_is_told_from_who_waits() {
+        let mut waiting = Command::new("sleep").arg("10").spawn().unwrap();
+        let mut working = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let limit = Limit { work: Duration::from_millis(100), wait: Duration::from_secs(60) };
+        while !limit.is_over(Duration::from_secs(1), &working) {
+            sleep(Duration::from_millis(10));
+        }
+        assert!(!limit.is_over(Duration::from_secs(59), &waiting));
+        assert!(limit.is_over(Duration::from_secs(61), &waiting));
+        for child in [&mut waiting, &mut working] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
 
     #[test]
     fn a_finding_is_the_sentence_with_the_promise_or_the_first_panic() {

@@ -13,6 +13,9 @@ use crate::search::text_of;
 /// The name of the question.
 pub(crate) const QUESTION: &str = "has_fault";
 
+/// Another one, whether a checker's finding is on its way up, which is as constant outside the checkers' builds.
+pub(crate) const UNWINDING: &str = "is_unwinding";
+
 /// The locals of a function that depend on a fault point.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
@@ -27,7 +30,7 @@ impl Faults {
     /// Whether a text has the question in it.
     pub(crate) fn are_in(&self, text: &str) -> bool {
         text.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
-            .any(|word| word == QUESTION || self.locals.contains(word))
+            .any(|word| word == QUESTION || word == UNWINDING || self.locals.contains(word))
     }
 
     /// Whether a condition holds only in code that is broken on purpose.

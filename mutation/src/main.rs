@@ -37,8 +37,7 @@ use trial::Trial;
 #[derive(Debug, Parser)]
 #[command(name = "mutation")]
 struct Arguments {
-    /// Only mutants with this number, or this in their name: a file, a function, a part of the line. Without a word and without
-    /// --deep, fences and orderings.
+    /// Only mutants with this number, or this in their name: a file, a function, a part of the line.
     words: Vec<String>,
     /// Only the mutants whose number leaves I - 1 when divided by N.
     #[arg(long, value_name = "I/N", value_parser = shard)]
@@ -49,7 +48,7 @@ struct Arguments {
     /// Show them to shuttle's histories too, and those that are argued to do nothing wrong to all checkers.
     #[arg(long)]
     deep: bool,
-    /// Only fences of switch.rs and shootdown.rs left out, before loom and the explorer, who must name a promise.
+    /// Only fences of switch.rs and shootdown.rs left out, before loom's models, which must name a promise.
     #[arg(long)]
     fences: bool,
     /// Begin no checker after so many minutes. What is undecided then fails the run.
@@ -110,7 +109,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let chosen = choose(&tree.mutants, arguments)?;
     let trial = Trial {
         checkers: &checkers,
-        sound: &Sound::read(&folder),
+        sound: &Sound::read(&folder, &checkers),
         equivalents: &equivalents,
         jobs: arguments.jobs.max(1),
         deep: arguments.deep,
@@ -145,10 +144,8 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
 
 /// The mutants that are asked for.
 fn choose<'a>(mutants: &'a [Mutant], arguments: &Arguments) -> Result<Vec<&'a Mutant>, String> {
-    let is_order = |mutant: &Mutant| matches!(mutant.kind, Kind::Fence | Kind::Ordering);
     let is_named = |mutant: &&Mutant| {
-        arguments.words.is_empty() && (arguments.deep || is_order(mutant))
-            || arguments.words.iter().any(|word| mutant.is_named_by(word))
+        arguments.words.is_empty() || arguments.words.iter().any(|word| mutant.is_named_by(word))
     };
     let is_in_shard =
         |mutant: &&Mutant| arguments.shard.is_none_or(|(index, count)| mutant.number % count == index - 1);
@@ -164,12 +161,12 @@ fn choose<'a>(mutants: &'a [Mutant], arguments: &Arguments) -> Result<Vec<&'a Mu
 }
 
 impl Build {
-    /// Fences are a matter of what `check --quick` has; histories at random take long, and notice little that the others do not.
+    /// For fences loom is enough. Histories at random take long, and notice little that the others do not.
     fn is_wanted(&self, arguments: &Arguments) -> bool {
         match self.name {
-            "units" => !arguments.fences,
+            "loom" => true,
             "shuttle" => arguments.deep,
-            _ => true,
+            _ => !arguments.fences,
         }
     }
 }

@@ -12,6 +12,8 @@ use protocol::mutants::Kind;
 pub(crate) enum Form {
     /// An expression.
     Expression,
+    /// An expression that asks something, which is answered always with yes, or always with no.
+    Answer,
     /// The block of an arm, after which no comma is needed.
     Block,
     /// A statement with its semicolon, or one that needs none.
@@ -43,8 +45,13 @@ pub(crate) struct Mutant {
 }
 
 impl Mutant {
+    /// File and function.
+    pub(crate) fn function(&self) -> &str {
+        self.key.split_once(": `").map_or(self.key.as_str(), |(function, _)| function)
+    }
+
     /// Whether it is meant by a word of the command line: its number, or a part of its key.
     pub(crate) fn is_named_by(&self, word: &str) -> bool {
-        word.parse() == Ok(self.number) || self.key.contains(word)
+        word.parse().map_or_else(|_| self.key.contains(word), |number: usize| number == self.number)
     }
 }

@@ -17,6 +17,7 @@ pub(crate) fn untried(mutant: &Mutant) -> MutantResult {
         promise: None,
         finding: None,
         because: None,
+        seen_by: 0,
         seconds: 0.0,
     }
 }
@@ -30,7 +31,7 @@ pub(crate) fn line(result: &MutantResult) -> String {
             format!("killed by {checker}: {}", shortened(finding))
         }
         Verdict::Equivalent => "equivalent".into(),
-        Verdict::Survived => "SURVIVED".into(),
+        Verdict::Survived => format!("SURVIVED {} checkers that come by it", result.seen_by),
         Verdict::Undecided => "not noticed so far".into(),
     };
     let MutantResult { number, file, line, seconds, .. } = result;

@@ -4,6 +4,12 @@
 //!   fence(Ordering::SeqCst)   becomes   (if crate::mutant::is(17) { () } else { fence(Ordering::SeqCst) })
 //! ```
 //!
+//! A question that is always answered alike stays in sight, so that a checker can tell where its true answer is another:
+//!
+//! ```text
+//!   a < b   becomes   (if crate::mutant::answers(17) { true } else { crate::mutant::truth(17, true, a < b) })
+//! ```
+//!
 //! Edits nest: what stands in the other branch is the code as it was, with the questions of the mutants inside. What a mutant puts
 //! there has none, since only one mutant is chosen at a time.
 
@@ -24,7 +30,7 @@ pub(crate) struct Place {
     pub(crate) number: usize,
     /// All that it brought about: the question and both answers.
     pub(crate) whole: Range<usize>,
-    /// What is there if it is chosen.
+    /// What is there if it is chosen, with what compares it to the code as it was.
     pub(crate) replacement: Range<usize>,
 }
 
@@ -66,8 +72,10 @@ impl Rewriter<'_> {
     fn ask(&mut self, index: usize, number: usize) {
         let edit = self.edits[index].1;
         let start = self.output.text.len();
+        let truth = format!(" }} else {{ crate::mutant::truth({number}, {}, ", edit.replacement);
         let (before, between, after) = match edit.form {
             Form::Expression => ("(if crate::mutant::is", " } else { ", " })"),
+            Form::Answer => ("(if crate::mutant::answers", truth.as_str(), ") })"),
             Form::Block => ("{ if crate::mutant::is", " } else { ", " } }"),
             Form::Statement => ("if crate::mutant::is", " } else { ", " }"),
             Form::Guard => (" if !crate::mutant::is", "", ""),
@@ -78,8 +86,8 @@ impl Rewriter<'_> {
         }
         let replacement = self.output.text.len();
         self.output.text += &edit.replacement;
-        let replacement = replacement..self.output.text.len();
         self.output.text += between;
+        let replacement = replacement..self.output.text.len();
         if edit.form != Form::Guard {
             self.copy(edit.range.clone(), Some(index));
         }
@@ -120,6 +128,14 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_is_compared_to_the_truth() {
+        assert_eq!(
+            rewritten("a", &[mutant(1, 0..1, Form::Answer, "true")]),
+            "(if crate::mutant::answers(1) { true } else { crate::mutant::truth(1, true, a) })"
+        );
+    }
+
+    #[test]
     fn several_mutants_share_a_place() {
         let mutants = [mutant(1, 0..1, Form::Expression, "true"), mutant(2, 0..1, Form::Expression, "false")];
         assert_eq!(
@@ -144,7 +160,7 @@ mod tests {
     fn places_say_where_a_mutant_is() {
         let rewritten = rewrite("x(a)", &[&mutant(1, 2..3, Form::Expression, "y")] as &[&Mutant]);
         let place = &rewritten.places[0];
-        assert_eq!(&rewritten.text[place.replacement.clone()], "y");
+        assert_eq!(&rewritten.text[place.replacement.clone()], "y } else { ");
         assert_eq!(&rewritten.text[place.whole.clone()], "(if crate::mutant::is(1) { y } else { a })");
     }
 }

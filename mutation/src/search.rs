@@ -65,9 +65,14 @@ impl Search<'_> {
         shown: Option<&Range<usize>>,
     ) {
         let range = part.span().byte_range();
+        if &self.source[range.clone()] == replacement {
+            return;
+        }
         let shown = &self.source[shown.unwrap_or(&range).clone()];
         let change = format!("`{}`: {}", in_one_line(shown), described(replacement));
-        self.add(kind, change, vec![Edit { range, form: Form::Expression, replacement: replacement.into() }]);
+        let is_answer = ["true", "false"].contains(&replacement);
+        let form = if is_answer { Form::Answer } else { Form::Expression };
+        self.add(kind, change, vec![Edit { range, form, replacement: replacement.into() }]);
     }
 
     pub(crate) fn add(&mut self, kind: Kind, change: String, edits: Vec<Edit>) {
@@ -79,7 +84,10 @@ impl Search<'_> {
 
     fn function(&mut self, attributes: &[Attribute], signature: &Signature, block: &Block) {
         // What is printed decides nothing, and whether the code is broken on purpose is not a part of it.
-        if is_left_out(attributes) || signature.ident == "fmt" || signature.ident == faults::QUESTION {
+        if is_left_out(attributes)
+            || signature.ident == "fmt"
+            || [faults::QUESTION, faults::UNWINDING].iter().any(|name| signature.ident == name)
+        {
             return;
         }
         self.functions.push(signature.ident.to_string());
@@ -142,13 +150,18 @@ impl Search<'_> {
         }
     }
 
-    /// Whether the order of two statements is worth a mutant: not if one ends the function, if both are the CPU's own business, or if
-    /// each is one of several plain stores that something else publishes.
+    /// Whether the order of two statements is worth a mutant: not if one ends the function, if both are the CPU's own business, if
+    /// one is a variable's and the other does not look at it, or if each is one of several plain stores that something else publishes.
     fn may_matter(&self, first: &Stmt, second: &Stmt) -> bool {
         let texts = [first, second].map(|statement| self.text(statement));
         let is_plain = |text: &&str| text.contains(".store(") && text.contains("Ordering::Relaxed");
-        let is_private = |text: &&str| text.contains(".set(") || text.contains(".set_lazy(");
-        let is_exempt = texts.iter().all(is_plain) || texts.iter().all(is_private);
+        let is_private =
+            |text: &&str| ["private.", ".set(", ".set_lazy("].iter().any(|own| text.contains(own));
+        let is_apart = |one: &Stmt, other: &str| changed(one).is_some_and(|name| !mentions(other, &name));
+        let is_exempt = texts.iter().all(is_plain)
+            || texts.iter().all(is_private)
+            || is_apart(first, texts[1])
+            || is_apart(second, texts[0]);
         !is_exempt && !texts.iter().any(|text| text.contains("return"))
     }
 
@@ -266,6 +279,38 @@ impl<'ast> Visit<'ast> for Search<'_> {
     }
 }
 
+/// The variable that a statement changes, if that is all it does: a local, of which a method without an ordering is called, or a field
+/// of what the function has borrowed for itself.
+fn changed(statement: &Stmt) -> Option<String> {
+    let Stmt::Expr(expression, _) = statement else {
+        return None;
+    };
+    match expression {
+        Expr::Assign(assignment) => match &*assignment.left {
+            Expr::Field(field) => match &field.member {
+                syn::Member::Named(name) => Some(name.to_string()),
+                syn::Member::Unnamed(_) => None,
+            },
+            _ => None,
+        },
+        Expr::MethodCall(call) if call.method == "remove" && call.args.len() == 1 => match &*call.receiver {
+            Expr::Path(path) => path.path.get_ident().map(ToString::to_string),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a text looks at a variable, or may do so in a method of the same value.
+fn mentions(text: &str, name: &str) -> bool {
+    let calls_own = text.split("self.").skip(1).any(|rest| {
+        let word = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
+        rest[word..].starts_with('(')
+    });
+    calls_own
+        || text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == name)
+}
+
 /// Whether an item, a statement or an expression is part of some builds only, or a test.
 fn is_left_out(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| ["cfg", "test"].iter().any(|name| attribute.path().is_ident(name)))
@@ -363,6 +408,17 @@ mod tests {
             ["`join();` and `leave();`: in the other order", "`join();`: left out", "`leave();`: left out"]
         );
         assert!(changes("debug_assert!(a < b);").is_empty());
+    }
+
+    #[test]
+    fn what_only_a_variable_hears_of_has_no_order() {
+        let has_order = |body| changes(body).iter().any(|change| change.ends_with("in the other order"));
+        assert!(!has_order("self.is_written = true; space.record(now);"));
+        assert!(!has_order("active.remove(me); lazy.remove(me);"));
+        assert!(!has_order("private.set_none(); private.slots.assign(a, b);"));
+        assert!(has_order("self.is_written = true; self.finish();"));
+        assert!(has_order("private.set_none(); self.platform.load(a);"));
+        assert!(has_order("space.active.remove(me, release); self.flush();"));
     }
 
     #[test]

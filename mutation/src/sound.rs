@@ -1,66 +1,95 @@
-//! What the checkers say of the code as it is: nothing, and how long they take for that.
+//! What the checkers say of the code as it is: nothing. How long they take for that, and which mutants they come by meanwhile.
 //!
 //! A finding about a mutant counts only if the same checker finds nothing in the sound code. There are many checkers, and most mutants are
-//! noticed by few of them, so each is asked when it is first needed, and not again before it is built anew. Until then its
-//! time is what an earlier build took.
+//! noticed by few of them, so each is asked when it is first needed, and not again before it is built anew. A checker that does not come
+//! by a mutant's place, or comes by where the question that it changes has the same answer, does with it what it does without.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
-use crate::checker::{Checker, keep};
+use crate::checker::{Checker, Limit, keep};
 
 /// What is known of a checker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Known {
+pub(crate) struct Known {
     /// The program that was run.
     program: String,
-    seconds: f64,
+    pub(crate) seconds: f64,
+    /// The numbers of the mutants that it comes by.
+    passed: BTreeSet<usize>,
 }
 
-/// What is known of all of them, by name.
+impl Known {
+    /// Whether a mutant makes any difference to it.
+    pub(crate) fn comes_by(&self, number: usize) -> bool {
+        self.passed.contains(&number)
+    }
+}
+
+/// What is known of all of them.
 #[derive(Debug)]
 pub(crate) struct Sound {
-    file: PathBuf,
-    known: Mutex<HashMap<String, Known>>,
+    folder: PathBuf,
+    /// By name. Whoever asks about a checker holds its lock until it is known.
+    known: HashMap<String, Mutex<Option<Arc<Known>>>>,
+    /// By name: what earlier builds of them took.
+    before: HashMap<String, f64>,
 }
 
-/// As long as the sound code may take.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// As long as the sound code may take: ten minutes of work.
+const PATIENCE: f64 = 60.0;
 
 impl Sound {
-    /// What earlier runs have left in `folder`.
-    pub(crate) fn read(folder: &Path) -> Self {
-        let file = folder.join("sound.json");
-        let known = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Sound { file, known: Mutex::new(known.unwrap_or_default()) }
+    /// What earlier runs have left in `folder` about these checkers.
+    pub(crate) fn read(folder: &Path, checkers: &[Checker]) -> Self {
+        let written: HashMap<String, Known> = fs::read(folder.join("sound.json"))
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default();
+        let known = checkers.iter().map(|checker| {
+            let known = written.get(&checker.name).filter(|known| known.program == checker.identity());
+            (checker.name.clone(), Mutex::new(known.cloned().map(Arc::new)))
+        });
+        let before = written.iter().map(|(name, known)| (name.clone(), known.seconds));
+        Sound { folder: folder.to_path_buf(), known: known.collect(), before: before.collect() }
     }
 
-    /// How long a checker probably takes. Of those that never ran the explorer's scenarios are the quickest as a rule.
+    /// How long a checker probably takes. Of those that never ran, unit tests are the quickest as a rule.
     pub(crate) fn expected(&self, checker: &Checker) -> f64 {
-        let known = self.known.lock().expect("no worker panics");
-        let unknown = if checker.name.starts_with("explorer ") { 1.0 } else { 5.0 };
-        known.get(&checker.name).map_or(unknown, |known| known.seconds)
+        let unknown = if checker.is_of("units") { 0.01 } else { 1.0 };
+        self.before.get(&checker.name).copied().unwrap_or(unknown)
     }
 
-    /// How long a checker takes to find nothing. It runs, unless this very program has done so before.
-    pub(crate) fn seconds(&self, checker: &Checker, log: &Path) -> Result<f64, String> {
-        let program = checker.identity();
-        let known = self.known.lock().expect("no worker panics").get(&checker.name).cloned();
-        if let Some(known) = known.filter(|known| known.program == program) {
-            return Ok(known.seconds);
+    /// What is known of a checker. It runs, unless this very program has done so before.
+    pub(crate) fn known(&self, checker: &Checker, log: &Path) -> Result<Arc<Known>, String> {
+        let mut known = self.known[&checker.name].lock().expect("no worker panics");
+        if let Some(known) = &*known {
+            return Ok(known.clone());
         }
-        let run = checker.run(0, PATIENCE, log)?;
+        let notes = log.with_extension("notes");
+        let run = checker.note(Limit::beyond(PATIENCE), &notes, log)?;
         if let Some(finding) = run.finding {
             return Err(format!("{} fails without any mutant: {finding}", checker.name));
         }
-        let mut known = self.known.lock().expect("no worker panics");
-        known.insert(checker.name.clone(), Known { program, seconds: run.seconds });
-        keep(&self.file, &*known)?;
-        Ok(run.seconds)
+        let text = fs::read_to_string(&notes).unwrap_or_default();
+        let passed = text.lines().filter_map(|line| line.parse().ok()).collect();
+        let learnt = Arc::new(Known { program: checker.identity(), seconds: run.seconds, passed });
+        *known = Some(learnt.clone());
+        Ok(learnt)
+    }
+
+    /// Writes down for the next run what is known now.
+    pub(crate) fn keep(&self) -> Result<(), String> {
+        let known: HashMap<_, _> = self
+            .known
+            .iter()
+            .filter_map(|(name, known)| Some((name, known.lock().expect("no worker panics").clone()?)))
+            .map(|(name, known)| (name, (*known).clone()))
+            .collect();
+        keep(&self.folder.join("sound.json"), &known)
     }
 }

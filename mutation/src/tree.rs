@@ -25,23 +25,77 @@ const LEFT_OUT: [(&str, &str); 5] = [
     ("sync.rs", "its orderings are of counters and of what only one CPU touches"),
 ];
 
+/// The choice of no mutant, by which a checker writes down which ones it comes by.
+pub(crate) const NOTING: &str = "noting";
+
+/// The file to which it does.
+pub(crate) const NOTES: &str = "CEASEFIRE_MUTANT_NOTES";
+
 /// What asks which mutant was chosen. A constant that is evaluated by the compiler is always the sound one.
+///
+/// A question that a mutant answers always with yes, or always with no, is worth a note only where the true answer is another.
 const SELECTOR: &str = "\
 extern crate std;
+use std::io::Write;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) const fn is(number: usize) -> bool {
+    core::intrinsics::const_eval_select((number,), never, is_chosen_and_noted)
+}
+
+pub(crate) const fn answers(number: usize) -> bool {
     core::intrinsics::const_eval_select((number,), never, is_chosen)
+}
+
+pub(crate) const fn truth(number: usize, answer: bool, truth: bool) -> bool {
+    core::intrinsics::const_eval_select((number, answer, truth), truth_alone, truth_noted)
 }
 
 const fn never(_: usize) -> bool {
     false
 }
 
+const fn truth_alone(_: usize, _: bool, truth: bool) -> bool {
+    truth
+}
+
+const NOTING: usize = usize::MAX;
+
+static CHOSEN: LazyLock<usize> = LazyLock::new(|| match std::env::var(\"CEASEFIRE_MUTANT\") {
+    Ok(text) if text == \"noting\" => NOTING,
+    Ok(text) => text.parse().unwrap_or(0),
+    Err(_) => 0,
+});
+
 fn is_chosen(number: usize) -> bool {
-    static CHOSEN: std::sync::LazyLock<usize> = std::sync::LazyLock::new(|| {
-        std::env::var(\"CEASEFIRE_MUTANT\").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
-    });
     number == *CHOSEN
+}
+
+fn is_chosen_and_noted(number: usize) -> bool {
+    if *CHOSEN == NOTING {
+        note(number);
+    }
+    number == *CHOSEN
+}
+
+fn truth_noted(number: usize, answer: bool, truth: bool) -> bool {
+    if truth != answer && *CHOSEN == NOTING {
+        note(number);
+    }
+    truth
+}
+
+fn note(number: usize) {
+    static NOTED: [AtomicBool; 4096] = [const { AtomicBool::new(false) }; 4096];
+    static FILE: LazyLock<std::fs::File> = LazyLock::new(|| {
+        let name = std::env::var_os(\"CEASEFIRE_MUTANT_NOTES\").expect(\"the notes have a file\");
+        std::fs::File::options().append(true).create(true).open(name).expect(\"the notes can be written\")
+    });
+    if !NOTED[number].swap(true, Ordering::Relaxed) {
+        let line = std::format!(\"{number}\\n\");
+        (&*FILE).write_all(line.as_bytes()).expect(\"the notes can be written\");
+    }
 }
 ";
 
@@ -171,8 +225,17 @@ fn link_all(from: &Path, to: &Path, except: &[&str]) -> Result<(), String> {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let link = to.join(&name);
-        if except.iter().any(|except| name == *except) || link.symlink_metadata().is_ok() {
+        if except.iter().any(|except| name == *except) {
             continue;
+        }
+        // The folder may have been made for a project elsewhere, and copied.
+        match fs::read_link(&link) {
+            Ok(target) if target == entry.path() => continue,
+            Ok(_) => {
+                fs::remove_file(&link)
+                    .map_err(|error| format!("cannot remove {}: {error}", link.display()))?;
+            }
+            Err(_) => {}
         }
         symlink(entry.path(), &link).map_err(|error| format!("cannot link {}: {error}", link.display()))?;
     }

@@ -1,19 +1,20 @@
-//! Shows each mutant to the checkers, until one of them speaks.
+//! Shows each mutant to the checkers that come by it, until one of them speaks.
 //!
-//! First comes the checker that noticed the mutant last time, then those that notice most mutants of this kind for their time. So most
-//! mutants end after one short run. All mutants get a few seconds before any gets more: when the time is over, what is undecided
-//! are those that cost most.
+//! First comes the checker that noticed the mutant last time, then those that have noticed most of its function and of its kind for
+//! their time, and
+//! those that are named after its file; among equals the quickest. So most mutants end after one short run. All mutants get a few seconds before any gets
+//! more: when the time is over, what is undecided are those that cost most.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use protocol::mutants::{Kind, MutantResult, Verdict};
 
-use crate::checker::{Checker, in_parallel, keep, promise};
+use crate::checker::{Checker, Limit, in_parallel, keep, promise};
 use crate::equivalents::Equivalents;
 use crate::mutant::Mutant;
 use crate::report::{line, untried};
@@ -24,34 +25,43 @@ use crate::sound::Sound;
 struct Experience {
     /// By key: who noticed the mutant.
     killers: HashMap<String, String>,
-    /// By kind and checker: how many mutants it has noticed in this run.
-    kills: HashMap<(Kind, String), usize>,
+    /// By checker and file with function: how many mutants of it the checker has noticed in this run.
+    in_function: HashMap<(String, String), usize>,
+    /// By checker and kind.
+    of_kind: HashMap<(String, Kind), usize>,
 }
 
 impl Experience {
     fn read(file: &Path) -> Self {
         let killers = fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Experience { killers: killers.unwrap_or_default(), kills: HashMap::new() }
+        Experience { killers: killers.unwrap_or_default(), ..Experience::default() }
     }
 
     /// The checkers, the most promising first.
     fn ordered<'a>(&self, mutant: &Mutant, checkers: &'a [Checker], sound: &Sound) -> Vec<&'a Checker> {
         let promise = |checker: &Checker| {
-            let kills = self.kills.get(&(mutant.kind, checker.name.clone())).copied().unwrap_or(0);
-            (kills as f64 + 0.2) / (sound.expected(checker) + 0.05)
+            let name = || checker.name.clone();
+            let near = self.in_function.get(&(name(), mutant.function().into())).copied().unwrap_or(0);
+            let alike = self.of_kind.get(&(name(), mutant.kind)).copied().unwrap_or(0);
+            // A test that is named after the file is made for it.
+            let named = f64::from(u8::from(checker.name.contains(mutant.file.trim_end_matches(".rs"))));
+            (near as f64 + 0.1 * alike as f64 + named + 0.2) / (sound.expected(checker) + 0.01)
         };
         let last = self.killers.get(&mutant.key);
-        let mut ordered: Vec<&Checker> = checkers.iter().collect();
-        ordered.sort_by(|one, two| {
-            let is_last = |checker: &Checker| last == Some(&checker.name);
-            is_last(two).cmp(&is_last(one)).then(promise(two).total_cmp(&promise(one)))
-        });
-        ordered
+        let mut ordered: Vec<_> = checkers
+            .iter()
+            .filter(|checker| checker.sees(mutant.kind))
+            .map(|checker| (last == Some(&checker.name), promise(checker), checker))
+            .collect();
+        ordered.sort_by(|one, two| two.0.cmp(&one.0).then(two.1.total_cmp(&one.1)));
+        ordered.into_iter().map(|(_, _, checker)| checker).collect()
     }
 
     fn learn(&mut self, mutant: &Mutant, checker: &Checker) {
-        self.killers.insert(mutant.key.clone(), checker.name.clone());
-        *self.kills.entry((mutant.kind, checker.name.clone())).or_insert(0) += 1;
+        let name = || checker.name.clone();
+        self.killers.insert(mutant.key.clone(), name());
+        *self.in_function.entry((name(), mutant.function().into())).or_insert(0) += 1;
+        *self.of_kind.entry((name(), mutant.kind)).or_insert(0) += 1;
     }
 }
 
@@ -70,11 +80,6 @@ pub(crate) struct Trial<'a> {
     pub(crate) folder: &'a Path,
 }
 
-/// The longest that a mutant may take, if the sound code takes so many seconds.
-fn limit(sound: f64) -> Duration {
-    Duration::from_secs_f64(10.0 + 10.0 * sound)
-}
-
 /// So many seconds of checkers see a mutant that is argued to do nothing wrong, the most promising first.
 const FOR_THE_ARGUED: f64 = 5.0;
 
@@ -89,6 +94,9 @@ struct Candidate<'a> {
 /// So many seconds of checkers see a mutant before the next one gets its turn.
 const TURNS: [f64; 3] = [2.0, 10.0, f64::INFINITY];
 
+/// With so many mutants, all checkers will be needed.
+const MANY: usize = 50;
+
 impl Trial<'_> {
     /// Tries all mutants, and tells how it goes.
     pub(crate) fn run(&self, mutants: &[&Mutant]) -> Result<Vec<MutantResult>, String> {
@@ -97,6 +105,9 @@ impl Trial<'_> {
             .iter()
             .map(|&mutant| Mutex::new(Candidate { mutant, result: untried(mutant), shown: HashSet::new() }))
             .collect();
+        if mutants.len() >= MANY {
+            self.meet_checkers()?;
+        }
         for turn in TURNS {
             let next = AtomicUsize::new(0);
             in_parallel(self.jobs, |worker| {
@@ -110,10 +121,27 @@ impl Trial<'_> {
                 }
                 Ok(())
             })?;
+            self.sound.keep()?;
+            keep(&self.killers(), &experience.lock().expect("no worker panics").killers)?;
         }
         let results =
             candidates.into_iter().map(|candidate| candidate.into_inner().expect("no worker panics"));
         Ok(results.map(|candidate| candidate.result).collect())
+    }
+
+    /// Runs all checkers on the sound code, the slowest first.
+    fn meet_checkers(&self) -> Result<(), String> {
+        let mut checkers: Vec<&Checker> = self.checkers.iter().collect();
+        checkers.sort_by(|one, two| self.sound.expected(two).total_cmp(&self.sound.expected(one)));
+        let next = AtomicUsize::new(0);
+        in_parallel(self.jobs, |worker| {
+            let log = self.folder.join(format!("mutant-{worker}.log"));
+            while let Some(checker) = checkers.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.sound.known(checker, &log)?;
+            }
+            Ok(())
+        })?;
+        self.sound.keep()
     }
 
     fn killers(&self) -> PathBuf {
@@ -124,7 +152,7 @@ impl Trial<'_> {
         self.end.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// Shows a mutant to checkers that have not seen it, for so many seconds.
+    /// Shows a mutant to checkers that have not seen it and come by it, for so many seconds.
     fn turn(
         &self,
         candidate: &mut Candidate,
@@ -145,14 +173,16 @@ impl Trial<'_> {
             if result.seconds - begun > seconds || self.is_over() {
                 return Ok(());
             }
-            let sound = self.sound.seconds(checker, log)?;
-            let run = checker.run(mutant.number, limit(sound), log)?;
-            result.seconds += run.seconds;
+            let known = self.sound.known(checker, log)?;
             shown.insert(checker.name.clone());
+            if !known.comes_by(mutant.number) {
+                continue;
+            }
+            let run = checker.run(mutant.number, Limit::beyond(known.seconds), log)?;
+            result.seconds += run.seconds;
+            result.seen_by += 1;
             if let Some(finding) = run.finding {
-                let mut experience = experience.lock().expect("no worker panics");
-                experience.learn(mutant, checker);
-                keep(&self.killers(), &experience.killers)?;
+                experience.lock().expect("no worker panics").learn(mutant, checker);
                 result.verdict = Verdict::Killed;
                 result.checker = Some(checker.name.clone());
                 result.promise = promise(&finding).map(str::to_owned);

@@ -83,6 +83,10 @@ pub struct MutantResult {
     pub finding: Option<String>,
     /// Why it is equivalent.
     pub because: Option<String>,
+    /// How many checkers it was shown to. One that does not come by the place, or only where the mutant makes no difference, is not
+    /// counted.
+    #[serde(default)]
+    pub seen_by: usize,
     /// On one thread of the host, all checkers together.
     pub seconds: f64,
 }

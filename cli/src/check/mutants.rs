@@ -21,7 +21,7 @@ impl Part for Mutation {
     }
 
     fn is_run_by(&self, level: Level) -> bool {
-        level == Level::Deep
+        level != Level::Quick
     }
 
     fn takes_names(&self) -> bool {
@@ -118,6 +118,7 @@ mod tests {
             promise: None,
             finding: None,
             because: None,
+            seen_by: 1,
             seconds: 0.5,
         };
         Mutants::new(vec![result], Vec::new())
