@@ -59,14 +59,18 @@ impl SimulatedEnvironment {
 
     /// A kernel thread writes out what is dirty of an object.
     pub(super) fn write_out(&self, number: usize) {
-        self.object(number).clean(0..2, |page, frame| {
-            self.0.hidden().disk.insert((number, page), first_word(frame));
+        let object = self.object(number);
+        self.as_agent(|| {
+            object.clean(0..2, |page, frame| {
+                self.0.hidden().disk.insert((number, page), first_word(frame));
+            });
         });
     }
 
     /// A kernel thread takes back what it can of an object.
     pub(super) fn reclaim(&self, number: usize) {
-        self.object(number).reclaim(0..2);
+        let object = self.object(number);
+        self.as_agent(|| object.reclaim(0..2));
     }
 
     /// The end of a run: what nothing says is dirty must have been written out.

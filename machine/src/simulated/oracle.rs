@@ -9,7 +9,8 @@
 //!   waiting stores (**D2**);
 //! * a call returns: translations from before it began, if it removed mappings, for all uses, and if it took the right to write
 //!   away, for stores; and, unless another call is at work there, whatever the tables do not allow now, and whatever is found
-//!   from then on through a cached way that the tables do not have now (**D3**);
+//!   from then on through a cached way that the tables do not have now (**D3**). While a kernel's own thread takes pages back, or cleans or
+//!   merges them, what the tables do not allow is owed to nobody yet;
 //! * a frame that replaced another at an address is used for the first time: the other's translations at that address (**D4**).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -44,6 +45,8 @@ pub(super) struct Oracle {
     owned: BTreeSet<u64>,
     owned_digest: Digest,
     in_progress: Vec<Operation>,
+    /// How many threads of the kernel's own change entries and promise nothing to programs.
+    agents: usize,
     counts: Vec<u64>,
     waiting: Vec<VecDeque<WaitingStore>>,
     newest: BTreeMap<(u64, u64), Newest>,
@@ -115,6 +118,16 @@ impl Oracle {
         }
     }
 
+    /// A thread of the kernel's own begins to change entries.
+    pub(super) fn agent_begins(&mut self) {
+        self.agents += 1;
+    }
+
+    /// It has flushed.
+    pub(super) fn agent_ends(&mut self) {
+        self.agents -= 1;
+    }
+
     /// A call begins.
     pub(super) fn begin(
         &mut self,
@@ -144,8 +157,9 @@ impl Oracle {
         let index = self.in_progress.iter().position(|operation| operation.id == id)?;
         let operation = self.in_progress.remove(index);
         let others = &self.in_progress;
-        let is_quiet =
-            |page| !others.iter().any(|other| other.root == operation.root && other.range.contains(page));
+        let is_met =
+            |page| others.iter().any(|other| other.root == operation.root && other.range.contains(page));
+        let is_quiet = |page| self.agents == 0 && !is_met(page);
         let why =
             |what: &str| format!("D3, linearizable returns: {} by CPU {} {what}", operation.name, id.cpu);
         for (page, translation) in concerned(&operation, caches) {
