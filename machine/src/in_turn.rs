@@ -18,7 +18,7 @@ use memory::{Access, AddressSpace, Environment, Fault, FrameNumber, Frames, PAGE
 
 /// How many CPUs there are.
 pub const CPUS: usize = 4;
-/// Where simulated RAM ends. The first page is left out, as on a real machine.
+/// Where simulated RAM ends, if nothing else is said. The first page is left out, as on a real machine.
 const RAM: u64 = 24 << 20;
 
 const PRESENT: u64 = 1;
@@ -26,6 +26,9 @@ const WRITABLE: u64 = 2;
 const USER: u64 = 4;
 const ACCESSED: u64 = 32;
 const DIRTY: u64 = 64;
+const LARGE: u64 = 128;
+/// Bytes in a large page.
+const LARGE_PAGE: u64 = 2 << 20;
 const NO_EXECUTE: u64 = 1 << 63;
 const FRAME: u64 = 0x000f_ffff_ffff_f000;
 const KERNEL_ROOT: u64 = 0;
@@ -39,7 +42,7 @@ struct Cpu {
     root: u64,
     /// It runs no user code, whatever the sets say (without the mechanism `lazy` it stays in `active`).
     is_lazy: bool,
-    /// By page address: the entry as it was when it was walked.
+    /// By page address, or for a large page by [`large_key`]: the entry as it was when it was walked.
     translations: HashMap<u64, u64>,
     /// By 2 MiB region: the address of its leaf table.
     upper_levels: HashMap<u64, u64>,
@@ -90,6 +93,8 @@ unsafe impl Platform for TurnPlatform {
         let mut cpus = self.cpus.lock().unwrap();
         let cpu = &mut cpus[self.current.load(Relaxed)];
         cpu.translations.remove(&(address & !(PAGE_SIZE - 1)));
+        // By any address in it.
+        cpu.translations.remove(&large_key(address));
         cpu.upper_levels.clear();
     }
 
@@ -124,6 +129,7 @@ pub struct Machine {
     pub frames: Frames<TurnLock>,
     loaded: Mutex<Vec<Option<Arc<TurnSpace>>>>,
     ram: *mut u8,
+    ram_bytes: u64,
 }
 
 // SAFETY: `ram` is only handed to `Frames`, which is made for sharing.
@@ -131,14 +137,24 @@ unsafe impl Send for Machine {}
 // SAFETY: as above.
 unsafe impl Sync for Machine {}
 
-fn ram_layout() -> std::alloc::Layout {
-    std::alloc::Layout::from_size_align(RAM as usize, PAGE_SIZE as usize).unwrap()
+/// What the large page around an address is cached by: no small page's address is odd.
+fn large_key(address: u64) -> u64 {
+    address & !(LARGE_PAGE - 1) | 1
+}
+
+/// What a large page's entry says of the small page at an address.
+fn piece(entry: u64, address: u64) -> u64 {
+    (entry & !LARGE) + (address & (LARGE_PAGE - 1) & !(PAGE_SIZE - 1))
+}
+
+fn ram_layout(bytes: u64) -> std::alloc::Layout {
+    std::alloc::Layout::from_size_align(bytes as usize, PAGE_SIZE as usize).unwrap()
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout in `TurnEnvironment::new`, and `frames` goes with us.
-        unsafe { std::alloc::dealloc(self.ram, ram_layout()) };
+        // SAFETY: allocated with this layout in `TurnEnvironment::with_ram`, and `frames` goes with us.
+        unsafe { std::alloc::dealloc(self.ram, ram_layout(self.ram_bytes)) };
     }
 }
 
@@ -215,6 +231,14 @@ impl TurnEnvironment {
     /// # Panics
     /// If the host has no memory for its RAM.
     pub fn new(switches: Switches) -> Self {
+        Self::with_ram(switches, RAM)
+    }
+
+    /// As [`new`](Self::new), with RAM of that size.
+    ///
+    /// # Panics
+    /// As `new`.
+    pub fn with_ram(switches: Switches, ram_bytes: u64) -> Self {
         let platform = TurnPlatform {
             cpus: Mutex::new((0..CPUS).map(|_| Cpu::default()).collect()),
             current: AtomicUsize::new(0),
@@ -223,16 +247,17 @@ impl TurnEnvironment {
             machine: Mutex::new(Weak::new()),
         };
         // SAFETY: the layout has a size.
-        let ram = unsafe { std::alloc::alloc_zeroed(ram_layout()) };
+        let ram = unsafe { std::alloc::alloc_zeroed(ram_layout(ram_bytes)) };
         assert!(!ram.is_null());
         let machine = Arc::new(Machine {
             coherence: Coherence::new(platform, switches),
             frames: Frames::empty(),
             loaded: Mutex::new(vec![None; CPUS]),
             ram,
+            ram_bytes,
         });
-        // SAFETY: `ram` has RAM bytes, page-aligned, used by nothing else, and lives as long as `frames`.
-        unsafe { machine.frames.initialize(ram, &[PAGE_SIZE..1 << 20, 1 << 20..RAM]) };
+        // SAFETY: `ram` has so many bytes, page-aligned, used by nothing else, and lives as long as `frames`.
+        unsafe { machine.frames.initialize(ram, &[PAGE_SIZE..1 << 20, 1 << 20..ram_bytes]) };
         *machine.coherence.platform().machine.lock().unwrap() = Arc::downgrade(&machine);
         Self(machine)
     }
@@ -308,12 +333,24 @@ impl TurnEnvironment {
         u64::from_ne_bytes(bytes)
     }
 
-    /// The leaf table of an address, as the tables in memory say.
-    fn walk_to_leaf(&self, root: u64, address: u64) -> Option<u64> {
-        (1..=3).rev().try_fold(root, |table, level| {
+    /// The table of a level that maps an address, as the tables in memory say.
+    fn walk_to(&self, root: u64, address: u64, lowest: u64) -> Option<u64> {
+        (lowest + 1..=3).rev().try_fold(root, |table, level| {
             let entry = self.word(table, address >> (12 + 9 * level) & 511);
-            (entry & PRESENT != 0).then_some(entry & FRAME)
+            (entry & (PRESENT | LARGE) == PRESENT).then_some(entry & FRAME)
         })
+    }
+
+    /// The leaf table of an address.
+    fn walk_to_leaf(&self, root: u64, address: u64) -> Option<u64> {
+        self.walk_to(root, address, 0)
+    }
+
+    /// The large page's entry around an address, and where it lies, if there is one.
+    fn walk_to_large(&self, root: u64, address: u64) -> Option<(u64, u64, u64)> {
+        let (table, index) = (self.walk_to(root, address, 1)?, address >> 21 & 511);
+        let entry = self.word(table, index);
+        (entry & (PRESENT | LARGE) == PRESENT | LARGE).then_some((table, index, entry))
     }
 
     /// An access by user code on this CPU: the physical address it reaches, through this CPU's caches, taking faults
@@ -343,8 +380,11 @@ impl TurnEnvironment {
                 && (!access.execute || entry & NO_EXECUTE == 0)
         };
         let number = self.current_cpu().index();
-        let cached =
-            self.0.coherence.platform().cpus.lock().unwrap()[number].translations.get(&page).copied();
+        let cached = {
+            let cpus = self.0.coherence.platform().cpus.lock().unwrap();
+            let large = cpus[number].translations.get(&large_key(page)).map(|entry| piece(*entry, page));
+            cpus[number].translations.get(&page).copied().or(large)
+        };
         if let Some(entry) = cached {
             // A store through a clean entry must set the dirty bit in memory, and so walks.
             if permits(entry) && (!access.write || entry & DIRTY != 0) {
@@ -373,6 +413,16 @@ impl TurnEnvironment {
         };
         if root == KERNEL_ROOT {
             return None;
+        }
+        if upper.is_none()
+            && let Some((table, index, mut entry)) = self.walk_to_large(root, page)
+        {
+            entry |= if write && entry & WRITABLE != 0 { ACCESSED | DIRTY } else { ACCESSED };
+            let frame = FrameNumber::containing(table).unwrap();
+            self.0.frames.write(frame, index as usize * 8, &entry.to_ne_bytes());
+            let mut cpus = self.0.coherence.platform().cpus.lock().unwrap();
+            cpus[number].translations.insert(large_key(page), entry);
+            return Some(piece(entry, page));
         }
         let leaf = upper.or_else(|| self.walk_to_leaf(root, page))?;
         let index = page >> 12 & 511;
@@ -409,8 +459,13 @@ impl TurnEnvironment {
                 continue;
             }
             for (page, cached) in &cpu.translations {
-                let leaf = self.walk_to_leaf(cpu.root, *page);
-                let now = leaf.map_or(0, |leaf| self.word(leaf, page >> 12 & 511));
+                // Two sizes of one address never contradict each other, but must not be there together either.
+                let now = if page & 1 == 1 {
+                    self.walk_to_large(cpu.root, *page).map_or(0, |(_, _, entry)| entry)
+                } else {
+                    let leaf = self.walk_to_leaf(cpu.root, *page);
+                    leaf.map_or(0, |leaf| self.word(leaf, page >> 12 & 511))
+                };
                 let is_allowed = now & PRESENT != 0
                     && now & FRAME == cached & FRAME
                     && (cached & WRITABLE == 0 || now & WRITABLE != 0)

@@ -211,7 +211,9 @@ impl<E: Environment> AddressSpace<E> {
         work: impl FnOnce(FrameNumber) -> R,
     ) -> Option<R> {
         let page = round_down(address);
-        let mut leaf = layout.tables.leaf(page)?;
+        let Some(mut leaf) = layout.tables.leaf(page) else {
+            return self.with_large_frame(layout, page, access, work);
+        };
         let entry = leaf.entry(page);
         if !entry.permits(access) {
             return None;
@@ -222,5 +224,25 @@ impl<E: Environment> AddressSpace<E> {
             leaf.update(page, |old| Some(old.with(used)));
         }
         Some(work(entry.frame()))
+    }
+
+    /// As [`AddressSpace::with_frame`], where no leaf table is.
+    fn with_large_frame<R>(
+        &self,
+        layout: &Layout<E>,
+        page: u64,
+        access: Access,
+        work: impl FnOnce(FrameNumber) -> R,
+    ) -> Option<R> {
+        let mut large = layout.tables.large(page)?;
+        let entry = large.entry();
+        if !entry.permits(access) {
+            return None;
+        }
+        let used = if access.write { Bits::ACCESSED | Bits::DIRTY } else { Bits::ACCESSED };
+        if !entry.has(used) {
+            large.update(|old| Some(old.with(used)));
+        }
+        Some(work(entry.piece(page).frame()))
     }
 }

@@ -28,7 +28,7 @@ use crate::error::{Error, OutOfMemory};
 use crate::frame::FrameNumber;
 use crate::heap::Heap;
 use crate::limits::{Limit, Limits};
-use crate::page_table::PageTable;
+use crate::page_table::{Mapping, PageTable};
 use crate::range::PageRange;
 
 /// One address space.
@@ -121,7 +121,12 @@ impl<E: Environment> AddressSpace<E> {
     pub fn resident_in(&self, range: PageRange) -> u64 {
         let layout = self.shared();
         let mut count = 0;
-        layout.tables.for_each_leaf(range, |leaf, part| count += leaf.used_pages(part).count() as u64);
+        layout.tables.for_each(range, |mapping, part| {
+            count += match mapping {
+                Mapping::Leaf(leaf) => leaf.used_pages(part).count() as u64,
+                Mapping::Large(_) => part.pages(),
+            };
+        });
         count
     }
 
@@ -154,6 +159,9 @@ impl<E: Environment> AddressSpace<E> {
     /// under the lock of the entry's table: whoever else could take a reference must take it from that entry (or from
     /// the object, whose own reference is then the second).
     pub(crate) fn is_exclusive(&self, entry: Entry) -> bool {
+        if entry.is_large() {
+            return self.environment.frames().is_sole_run(entry.frame());
+        }
         !self.is_zero_frame(entry.frame()) && self.environment.frames().references(entry.frame()) == 1
     }
 
@@ -200,7 +208,14 @@ impl<E: Environment> AddressSpace<E> {
         for area in layout.areas.iter() {
             // What a private area's program has stored to is a frame of its own, for which the mark means nothing.
             let is_shared = area.is_shared();
-            layout.tables.for_each_leaf(area.range(), |leaf, part| {
+            layout.tables.for_each(area.range(), |mapping, part| {
+                let leaf = match mapping {
+                    Mapping::Leaf(leaf) => leaf,
+                    Mapping::Large(large) => {
+                        gone += part.pages();
+                        return self.release_large(large);
+                    }
+                };
                 for (address, _) in leaf.used_pages(part) {
                     let old = leaf.replace(address, Entry::EMPTY);
                     let frame = old.frame();

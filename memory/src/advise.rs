@@ -35,11 +35,16 @@ pub enum Advice {
         /// Set it or take it away.
         set: bool,
     },
+    /// `MADV_HUGEPAGE`, `MADV_NOHUGEPAGE`: which pages the area prefers.
+    Pages {
+        /// Large ones.
+        large: bool,
+    },
     /// `MADV_COLD`, `MADV_PAGEOUT`: pages that will not be used soon. Ignored, but refused for locked ones.
     Age,
     /// `MADV_REMOVE`: holes in objects, which is refused: no object here has any.
     Remove,
-    /// `MADV_COLLAPSE`: into large pages, which there are none of.
+    /// `MADV_COLLAPSE`: into large pages, now.
     Collapse,
     /// Everything that may be ignored.
     Hint,
@@ -59,17 +64,20 @@ impl<E: Environment> AddressSpace<E> {
             Advice::Free => self.drop_pages(range, Cause::Free, false),
             Advice::Populate { write } => self.populate_strictly(range, write),
             Advice::Mark { flag, set } => self.mark(range, flag, set),
+            Advice::Pages { large } => {
+                let (wanted, unwanted) = (AreaFlags::LARGE_PAGES, AreaFlags::SMALL_PAGES);
+                let (set, clear) = if large { (wanted, unwanted) } else { (unwanted, wanted) };
+                self.change_flags(&mut self.exclusive(), range, |flags| flags.difference(clear) | set)
+            }
             Advice::Age
                 if self.shared().areas.overlapping(range).any(|area| area.has_flag(AreaFlags::LOCKED)) =>
             {
                 Err(Error::Invalid)
             }
             Advice::Remove => self.refuse_to_remove(range),
-            Advice::Collapse if self.shared().areas.overlapping(range).next().is_some() => {
-                Err(Error::Invalid)
-            }
+            Advice::Collapse => self.collapse(range),
             Advice::Hint | Advice::Age if self.shared().areas.is_covered(range) => Ok(()),
-            Advice::Hint | Advice::Age | Advice::Collapse => Err(Error::OutOfMemory),
+            Advice::Hint | Advice::Age => Err(Error::OutOfMemory),
         }
     }
 
@@ -77,9 +85,16 @@ impl<E: Environment> AddressSpace<E> {
     /// the new page while another still held the old one (D4). What shuts faults out meanwhile is the table's lock,
     /// if the range lies in one table, and else the exclusive area lock.
     fn drop_pages(&self, range: PageRange, cause: Cause, even_locked: bool) -> Result<(), Error> {
-        if range.start() / LEAF_SPAN == (range.end() - 1) / LEAF_SPAN {
+        let lies_in_one_table = range.start() / LEAF_SPAN == (range.end() - 1) / LEAF_SPAN;
+        if lies_in_one_table {
             let layout = self.shared();
             let mut leaf = layout.tables.leaf(range.start());
+            if leaf.is_none() && !layout.tables.has_room_for_large(range.start()) {
+                // A large page may have to be cut.
+                drop(leaf);
+                drop(layout);
+                return self.drop_pages_alone(range, cause, even_locked);
+            }
             let mut changes = self.changes_under_lock(cause);
             let dropped = for_each_droppable(&layout, range, (cause, even_locked), |part| {
                 if let Some(leaf) = &mut leaf {
@@ -91,13 +106,18 @@ impl<E: Environment> AddressSpace<E> {
             }
             dropped
         } else {
-            let layout = self.exclusive();
-            let mut changes = self.changes(cause);
-            for_each_droppable(&layout, range, (cause, even_locked), |part| {
-                self.zap(&layout.tables, part, &mut changes);
-            })
+            self.drop_pages_alone(range, cause, even_locked)
         }
         // Whichever it was: `changes` is dropped first, and so flushed before its lock is released.
+    }
+
+    fn drop_pages_alone(&self, range: PageRange, cause: Cause, even_locked: bool) -> Result<(), Error> {
+        let layout = self.exclusive();
+        let mut changes = self.changes(cause);
+        self.cut(&layout.tables, range, &mut changes);
+        for_each_droppable(&layout, range, (cause, even_locked), |part| {
+            self.zap(&layout.tables, part, &mut changes);
+        })
     }
 
     /// Which error the first area of a range gives for `MADV_REMOVE`.
@@ -143,20 +163,38 @@ impl<E: Environment> AddressSpace<E> {
     /// [`Error::OutOfMemory`] for a hole or too many areas, [`Error::Invalid`] for `MADV_WIPEONFORK` of anything but
     /// private anonymous memory.
     pub fn mark(&self, range: PageRange, flag: AreaFlags, set: bool) -> Result<(), Error> {
+        let marked = |mut flags: AreaFlags| {
+            flags.set(flag, set);
+            flags
+        };
         let mut layout = self.exclusive();
         let is_wipe = set && flag == AreaFlags::WIPED_ON_FORK;
         let refused = layout.areas.overlapping(range).find(|area| is_wipe && !area.is_private_anonymous());
         if let Some(start) = refused.map(Area::start) {
             // What lies before it is marked all the same, as on Linux.
             if let Some(before) = PageRange::between(range.start(), start.max(range.start())) {
-                layout.areas.check_count(layout.areas.splits_at_ends(before))?;
-                layout.areas.change(before, |area| area.set_flag(flag, set));
+                self.change_flags(&mut layout, before, marked)?;
             }
             return Err(Error::Invalid);
         }
+        self.change_flags(&mut layout, range, marked)
+    }
+
+    /// Changes the flags of all areas in the range.
+    fn change_flags(
+        &self,
+        layout: &mut Layout<E>,
+        range: PageRange,
+        change: impl Fn(AreaFlags) -> AreaFlags,
+    ) -> Result<(), Error> {
         layout.areas.check_count(layout.areas.splits_at_ends(range))?;
         let is_covered = layout.areas.is_covered(range);
-        layout.areas.change(range, |area| area.set_flag(flag, set));
+        let mut changes = self.cuts(&layout.tables, range).then(|| self.changes(Cause::Madvise));
+        if let Some(changes) = &mut changes {
+            self.cut(&layout.tables, range, changes);
+        }
+        layout.areas.change(range, |area| area.set_flags(change(area.flags())));
+        drop(changes);
         if is_covered { Ok(()) } else { Err(Error::OutOfMemory) }
     }
 }

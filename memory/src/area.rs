@@ -35,6 +35,10 @@ bitflags::bitflags! {
         const HEAP = 128;
         /// The stack that `execve` made.
         const STACK = 256;
+        /// `MADV_HUGEPAGE`: large pages wherever there is room.
+        const LARGE_PAGES = 1024;
+        /// `MADV_NOHUGEPAGE`: no large pages.
+        const SMALL_PAGES = 2048;
     }
 }
 
@@ -191,9 +195,7 @@ impl<E: Environment> Area<E> {
         AreaFlags::from_bits_retain(self.flags.load(Relaxed))
     }
 
-    pub(crate) fn set_flag(&self, flag: AreaFlags, set: bool) {
-        let mut flags = self.flags();
-        flags.set(flag, set);
+    pub(crate) fn set_flags(&self, flags: AreaFlags) {
         self.flags.store(flags.bits(), Relaxed);
     }
 

@@ -24,6 +24,15 @@ impl BlockLink {
     pub(crate) const fn new() -> Self {
         Self { next: AtomicU32::new(NONE), previous: AtomicU32::new(NONE), head: AtomicU8::new(0) }
     }
+
+    /// While a frame is in use its link is free for whoever uses it: tables put aside hang on each other by it (`large_frames`).
+    pub(crate) fn aside(&self) -> Option<u32> {
+        Some(self.next.load(Relaxed)).filter(|next| *next != NONE)
+    }
+
+    pub(crate) fn set_aside(&self, frame: Option<u32>) {
+        self.next.store(frame.unwrap_or(NONE), Relaxed);
+    }
 }
 
 /// Finds the link of a frame, by frame number.

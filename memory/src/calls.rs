@@ -110,11 +110,11 @@ impl<E: Environment> AddressSpace<E> {
         self.unmap(PageRange::new(address, length).map_err(|_| Error::Invalid)?)
     }
 
-    /// `mprotect`.
+    /// `mprotect`, and `pkey_mprotect` with another key than -1, on a CPU that has no protection keys.
     ///
     /// # Errors
     /// As the call's.
-    pub fn mprotect(&self, address: u64, length: u64, protection: u64) -> Result<(), Error> {
+    pub fn mprotect(&self, address: u64, length: u64, protection: u64, key: i32) -> Result<(), Error> {
         let grows_down = protection & u64::from(abi::PROT_GROWSDOWN) != 0;
         let grows_up = protection & u64::from(abi::PROT_GROWSUP) != 0;
         let protection = protection & !u64::from(abi::PROT_GROWSDOWN | abi::PROT_GROWSUP);
@@ -126,7 +126,8 @@ impl<E: Environment> AddressSpace<E> {
         }
         let end =
             round_up(length).and_then(|length| address.checked_add(length)).ok_or(Error::OutOfMemory)?;
-        if protection & !KNOWN_PROTECTION != 0 {
+        // No key is ever allocated.
+        if protection & !KNOWN_PROTECTION != 0 || key != -1 {
             return Err(Error::Invalid);
         }
         // What lies beyond user space is a hole.
@@ -205,9 +206,9 @@ fn advice_of(number: u32) -> Result<Advice, Error> {
         | abi::MADV_RANDOM
         | abi::MADV_SEQUENTIAL
         | abi::MADV_MERGEABLE
-        | abi::MADV_UNMERGEABLE
-        | abi::MADV_HUGEPAGE
-        | abi::MADV_NOHUGEPAGE => Advice::Hint,
+        | abi::MADV_UNMERGEABLE => Advice::Hint,
+        abi::MADV_HUGEPAGE => Advice::Pages { large: true },
+        abi::MADV_NOHUGEPAGE => Advice::Pages { large: false },
         abi::MADV_COLD | abi::MADV_PAGEOUT => Advice::Age,
         abi::MADV_REMOVE => Advice::Remove,
         abi::MADV_COLLAPSE => Advice::Collapse,

@@ -6,12 +6,14 @@
 
 use coherence::{Cause, Flush, Gather, Space, Translation};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, LARGE_PAGE_SIZE};
 use crate::environment::Environment;
 use crate::frame::FrameNumber;
 use crate::frame_list::FrameList;
+use crate::large_entry::reveal;
 use crate::mistake::{Mistake, is_made};
 use crate::range::PAGE_SIZE;
+use crate::sync::AtomicU64;
 
 /// The changes of one operation.
 pub(crate) struct Changes<'a, E: Environment> {
@@ -21,6 +23,8 @@ pub(crate) struct Changes<'a, E: Environment> {
     /// A table lock is held to the end: nobody may be let run meanwhile, since the lock spins.
     under_lock: bool,
     has_settled: bool,
+    /// Where tables are hidden that hardware may find after the flush (`split`): at the two ends of the operation's range at most.
+    hidden: [Option<&'a AtomicU64>; 2],
 }
 
 impl<'a, E: Environment> Changes<'a, E> {
@@ -28,7 +32,7 @@ impl<'a, E: Environment> Changes<'a, E> {
     /// an entry that this operation emptied knows of it (the nested rule of `coherence::gather`).
     pub(crate) fn new(environment: &'a E, space: &'a Space, cause: Cause) -> Self {
         let gather = environment.coherence().gather(space, cause, FrameList::default());
-        Self { environment, gather: Some(gather), under_lock: false, has_settled: false }
+        Self { environment, gather: Some(gather), under_lock: false, has_settled: false, hidden: [None; 2] }
     }
 
     /// Begins an operation all of whose changes are made and flushed under one table lock, which is held already and until it is
@@ -36,7 +40,7 @@ impl<'a, E: Environment> Changes<'a, E> {
     /// table, or under the exclusive area lock.
     pub(crate) fn under_lock(environment: &'a E, space: &'a Space, cause: Cause) -> Self {
         let gather = environment.coherence().gather_under_lock(space, cause, FrameList::default());
-        Self { environment, gather: Some(gather), under_lock: true, has_settled: false }
+        Self { environment, gather: Some(gather), under_lock: true, has_settled: false, hidden: [None; 2] }
     }
 
     /// To be called under the lock of each table whose entries are looked at, each time it is taken: a batch may have changed some,
@@ -56,6 +60,27 @@ impl<'a, E: Environment> Changes<'a, E> {
     pub(crate) fn changed(&mut self, address: u64, old: Entry, new: Entry) {
         if let Some(gather) = &mut self.gather {
             gather.change(address, PAGE_SIZE, &old.into(), &new.into());
+        }
+    }
+
+    /// As [`Changes::changed`], of a large page: one range of one large stride. CPUs may hold it whole or in pieces, and an invalidation
+    /// at any address in it drops them all.
+    pub(crate) fn changed_large(&mut self, address: u64, old: Entry, new: Entry) {
+        if let (Some(gather), false) = (&mut self.gather, is_made(Mistake::LargePageNotFlushed)) {
+            gather.change(address, LARGE_PAGE_SIZE, &old.into(), &new.into());
+        }
+    }
+
+    /// Keeps the table hidden to which that entry of that table leads, until after the flush.
+    pub(crate) fn reveal_later(&mut self, table: FrameNumber, index: usize) {
+        let upper = &self.environment.frames().words(table)[index];
+        if is_made(Mistake::PiecesMappedBeforeFlush) {
+            return reveal(upper);
+        }
+        let free = self.hidden.iter_mut().find(|place| place.is_none());
+        debug_assert!(free.is_some(), "an operation cuts at two ends");
+        if let Some(free) = free {
+            *free = Some(upper);
         }
     }
 
@@ -87,6 +112,35 @@ impl<'a, E: Environment> Changes<'a, E> {
             gather.flush().into_inner().release(self.environment);
             let pushed = gather.list_mut().push(self.environment, frame);
             debug_assert!(pushed.is_ok(), "an empty list has room in place");
+        }
+    }
+
+    /// As [`Changes::release_later`], of the run of frames that a large page's entry held.
+    pub(crate) fn release_run_later(&mut self, first: FrameNumber) {
+        let Some(gather) = &mut self.gather else { return };
+        if is_made(Mistake::FramesFreedBeforeFlush) {
+            return self.environment.frames().release_run(self.environment.current_cpu(), first);
+        }
+        if gather.list_mut().push_run(self.environment, first).is_err() {
+            gather.flush().into_inner().release(self.environment);
+            let pushed = gather.list_mut().push_run(self.environment, first);
+            debug_assert!(pushed.is_ok(), "an empty list has room in place");
+        }
+    }
+
+    /// Takes note that a table which mapped `span` bytes at `address` was unhooked with all its entries, none of which was emptied.
+    pub(crate) fn table_unhooked(&mut self, address: u64, span: u64) {
+        let stride = if is_made(Mistake::CollapseFlushedAsOnePage) { span } else { PAGE_SIZE };
+        let flush = Flush::range(address, address + span, stride);
+        if let Some(gather) = &mut self.gather {
+            gather.add(if is_made(Mistake::TablesNotCalledFreed) { flush } else { flush.freeing_tables() });
+        }
+    }
+
+    /// Flushes the changes so far; what waits for it is given back with the rest.
+    pub(crate) fn flush(&mut self) {
+        if let Some(gather) = &mut self.gather {
+            gather.flush().into_inner().release(self.environment);
         }
     }
 
@@ -130,6 +184,7 @@ impl<'a, E: Environment> Changes<'a, E> {
     fn conclude(&mut self) {
         if let Some(gather) = self.gather.take() {
             let frames = gather.finish().into_inner();
+            self.hidden.into_iter().flatten().for_each(reveal);
             if self.under_lock {
                 frames.release(self.environment);
             } else {

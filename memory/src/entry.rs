@@ -7,6 +7,7 @@
 use coherence::Translation;
 
 use crate::frame::FrameNumber;
+use crate::range::PAGE_SIZE;
 use crate::rights::{Access, Rights};
 
 bitflags::bitflags! {
@@ -23,7 +24,7 @@ bitflags::bitflags! {
         const ACCESSED = 1 << 5;
         /// Hardware (or we on its behalf) stored through it.
         const DIRTY = 1 << 6;
-        /// In upper tables: maps a large page. We never make one in the user half.
+        /// In the tables above the leaves: maps a large page.
         const HUGE = 1 << 7;
         /// Survives a change of the root.
         const GLOBAL = 1 << 8;
@@ -33,6 +34,11 @@ bitflags::bitflags! {
         const NO_EXECUTE = 1 << 63;
     }
 }
+
+/// Frames in a large page, which is aligned to its size.
+pub(crate) const LARGE_FRAMES: u32 = 512;
+/// Bytes in a large page: what a leaf table maps.
+pub(crate) const LARGE_PAGE_SIZE: u64 = LARGE_FRAMES as u64 * PAGE_SIZE;
 
 const FRAME_MASK: u64 = 0x000f_ffff_ffff_f000;
 
@@ -58,11 +64,38 @@ impl Entry {
         Self(frame.address() | bits.bits())
     }
 
+    /// A table's entry that hardware does not follow.
+    pub(crate) fn hidden(self) -> Self {
+        self.without(Bits::PRESENT)
+    }
+
+    /// One that it does follow.
+    pub(crate) fn revealed(self) -> Self {
+        self.with(Bits::PRESENT)
+    }
+
     /// An entry that maps a page with these rights, already used. It is writable only if `writable` says that the
     /// frame is the mapping's own to write: copy-on-write holds the right back.
     #[inline]
     pub(crate) fn page(frame: FrameNumber, rights: Rights, writable: bool) -> Self {
         Self(frame.address() | Bits::RESIDENT.bits()).with_rights(rights, writable).with(Bits::ACCESSED)
+    }
+
+    /// As [`Entry::page`], for the large page that begins with this frame.
+    pub(crate) fn large_page(frame: FrameNumber, rights: Rights, writable: bool) -> Self {
+        debug_assert!(frame.0.is_multiple_of(LARGE_FRAMES));
+        Self::page(frame, rights, writable).with(Bits::HUGE)
+    }
+
+    /// What a large page's entry says of the small page at `address`: the same rights, one of its frames.
+    pub(crate) fn piece(self, address: u64) -> Self {
+        let offset = address % LARGE_PAGE_SIZE / PAGE_SIZE * PAGE_SIZE;
+        self.without(Bits::HUGE).with(Bits::from_bits_retain(offset))
+    }
+
+    /// Whether it maps a large page.
+    pub(crate) fn is_large(self) -> bool {
+        self.has(Bits::HUGE)
     }
 
     /// The same page with other rights.
@@ -157,6 +190,16 @@ mod tests {
         let borrowed = Entry::page(frame, Rights::all(), false);
         assert!(!borrowed.permits(Access::WRITE) && borrowed.permits(EXECUTE));
         assert_eq!(borrowed.frame(), frame);
+    }
+
+    #[test]
+    fn a_large_page_falls_to_pieces_that_are_used_as_it_was() {
+        let large =
+            Entry::large_page(FrameNumber(1024), Rights::READ | Rights::WRITE, true).with(Bits::DIRTY);
+        assert!(Translation::from(large).huge);
+        let piece = large.piece(0x4020_3fff);
+        assert_eq!((piece.frame(), piece.is_large()), (FrameNumber(1024 + 3), false));
+        assert!(piece.has(Bits::DIRTY | Bits::ACCESSED | Bits::RESIDENT) && piece.permits(Access::WRITE));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! installs it only if the entry is still what it was; else another CPU was faster, and we look again.
 //!
 //! What the entry says decides:
-//! * empty: bring in the page. Nothing can be cached, so nothing is flushed.
+//! * empty: bring in the page, or a large one around it (`large`). Nothing can be cached, so nothing is flushed.
 //! * allows the access: *spurious* if hardware said that the page was present (it held an older entry, with less
 //!   rights, which the fault itself dropped), else *raced*: another CPU brought the page in. Either way: retry.
 //! * not writable, but the area is: `copy_on_write`.
@@ -60,12 +60,18 @@ impl<E: Environment> AddressSpace<E> {
             }
             let seen = layout.tables.peek(page);
             let attempt = if seen.is_empty() {
-                self.bring_in(&layout, area, page, access)?
+                let large = if access.write { self.bring_in_large(&layout, area, page) } else { None };
+                match large {
+                    Some(attempt) => attempt,
+                    None => self.bring_in(&layout, area, page, access)?,
+                }
             } else if seen.permits(access) {
                 if present {
                     self.environment.coherence().spurious_fault();
                 }
                 Attempt::Done
+            } else if seen.is_large() {
+                self.resolve_large(&layout, area, page, access)
             } else if access.write && seen.is_present() && !area.is_shared() {
                 self.break_copy_on_write(&layout, area, page, seen)?
             } else {
@@ -127,7 +133,9 @@ impl<E: Environment> AddressSpace<E> {
             // Set now what hardware would set next.
             entry = entry.with(Bits::DIRTY);
         }
-        let mut leaf = layout.tables.leaf_or_create(page)?;
+        let Some(mut leaf) = layout.tables.leaf_or_create(page)? else {
+            return Ok(Attempt::Again);
+        };
         if !leaf.entry(page).is_empty() {
             return Ok(Attempt::Again);
         }

@@ -17,6 +17,7 @@ use crate::entry::Bits;
 use crate::environment::Environment;
 use crate::error::OutOfMemory;
 use crate::mistake::{Mistake, is_made};
+use crate::page_table::Mapping;
 
 impl<E: Environment> AddressSpace<E> {
     /// A copy of this address space, as a forked child gets it.
@@ -47,7 +48,7 @@ impl<E: Environment> AddressSpace<E> {
         copy.heap = layout.heap;
         for area in layout.areas.iter().filter(|area| !area.has_flag(AreaFlags::NOT_FORKED)) {
             let inherited = area.with_range(area.range());
-            inherited.set_flag(AreaFlags::LOCKED, false);
+            inherited.set_flags(area.flags() - AreaFlags::LOCKED);
             copy.areas.push(inherited);
             let is_needed = !area.is_shared() && area.has_private_pages();
             if is_needed && !area.has_flag(AreaFlags::WIPED_ON_FORK) {
@@ -66,12 +67,22 @@ impl<E: Environment> AddressSpace<E> {
         changes: &mut Changes<'_, E>,
     ) -> Result<(), OutOfMemory> {
         let frames = self.environment.frames();
-        layout.tables.try_for_each_leaf(area.range(), |leaf, part| {
+        layout.tables.try_for_each(area.range(), |mapping, part| {
+            let leaf = match mapping {
+                Mapping::Leaf(leaf) => leaf,
+                Mapping::Large(large) => {
+                    self.share_large(&copy.tables, large, part.start(), changes)?;
+                    child.note_resident(part.pages());
+                    return Ok(());
+                }
+            };
             changes.settle();
             if leaf.is_empty() {
                 return Ok(());
             }
-            let mut target = copy.tables.leaf_or_create(part.start())?;
+            let target = copy.tables.leaf_or_create(part.start())?;
+            debug_assert!(target.is_some(), "a large page where the parent has none");
+            let Some(mut target) = target else { return Ok(()) };
             let mut copied = 0;
             for (address, seen) in leaf.used_pages(part) {
                 if self.is_zero_frame(seen.frame()) {

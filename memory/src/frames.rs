@@ -21,6 +21,7 @@ use lock_api::{Mutex, RawMutex};
 use crate::buddy::{BlockLink, Buddy, Links, MAX_ORDER};
 use crate::error::OutOfMemory;
 use crate::frame::FrameNumber;
+use crate::large_pages::LargePages;
 use crate::range::PAGE_SIZE;
 use crate::sync::{self, AtomicU32, AtomicU64, fence};
 
@@ -38,7 +39,7 @@ pub(crate) struct Metadata<L> {
     pub(crate) table: Mutex<L, u16>,
     /// The page of an object was stored to, and has not been written out since. Means nothing for other frames.
     dirty: AtomicBool,
-    link: BlockLink,
+    pub(crate) link: BlockLink,
 }
 
 /// Frames that one CPU took from, or owes to, the buddy allocator. On lines of its own.
@@ -72,6 +73,7 @@ pub struct Frames<L> {
     zero: AtomicUsize,
     caches: [Cache<L>; MAX_CPUS],
     buddy: Mutex<L, Buddy>,
+    large_pages: LargePages,
 }
 
 impl<L: RawMutex> Frames<L> {
@@ -87,6 +89,7 @@ impl<L: RawMutex> Frames<L> {
             caches: [const { Cache(Mutex::const_new(L::INIT, CacheList { count: 0, frames: [0; CACHE] })) };
                 MAX_CPUS],
             buddy: Mutex::const_new(L::INIT, Buddy::new()),
+            large_pages: LargePages::new(),
         }
     }
 
@@ -168,7 +171,12 @@ impl<L: RawMutex> Frames<L> {
     /// # Errors
     /// When only the kernel's reserve is left.
     pub fn allocate_user(&self, cpu: CpuId) -> Result<FrameNumber, OutOfMemory> {
-        self.allocate_above(cpu, self.total.load(Relaxed) / RESERVE_SHARE)
+        self.allocate_above(cpu, self.reserve())
+    }
+
+    /// How many frames are kept for the kernel.
+    pub(crate) fn reserve(&self) -> usize {
+        self.total.load(Relaxed) / RESERVE_SHARE
     }
 
     fn allocate_above(&self, cpu: CpuId, reserve: usize) -> Result<FrameNumber, OutOfMemory> {
@@ -195,6 +203,26 @@ impl<L: RawMutex> Frames<L> {
         if cache.count == 0 { Err(OutOfMemory) } else { Ok(()) }
     }
 
+    /// A block of 2^order frames, if more than `reserve` others are free.
+    pub(crate) fn take_block_above(&self, order: usize, reserve: usize) -> Option<u32> {
+        let mut buddy = self.buddy.lock();
+        if buddy.free_frames() <= reserve + (1 << order) {
+            return None;
+        }
+        buddy.take(self, order)
+    }
+
+    /// Gives a block back to the buddy allocator.
+    pub(crate) fn give_block(&self, block: FrameNumber, order: usize) {
+        self.buddy.lock().give(self, block.0, order);
+    }
+
+    /// Large pages: who gets them, and how many there are.
+    #[inline]
+    pub fn large_pages(&self) -> &LargePages {
+        &self.large_pages
+    }
+
     /// 2^order neighbouring frames, aligned to their size, for the kernel itself (stacks, heap). Contents undefined.
     ///
     /// # Errors
@@ -208,7 +236,7 @@ impl<L: RawMutex> Frames<L> {
     /// Gives back what [`Frames::allocate_block`] gave out, with the same order.
     pub fn release_block(&self, block: FrameNumber, order: usize) {
         self.metadata(block).references.store(0, Relaxed);
-        self.buddy.lock().give(self, block.0, order);
+        self.give_block(block, order);
     }
 
     /// One more reference to a frame that already has one.

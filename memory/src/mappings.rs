@@ -26,8 +26,8 @@ use crate::address_space::AddressSpace;
 use crate::area::object_page;
 use crate::backing::BackingRef;
 use crate::environment::Environment;
+use crate::leaf::Leaf;
 use crate::page_batch::PageBatch;
-use crate::page_table::Leaf;
 use crate::range::{PAGE_SIZE, PageRange};
 
 /// The areas that show an object.

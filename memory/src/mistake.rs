@@ -45,6 +45,16 @@ pub enum Mistake {
     MovedTableFlushedAsOnePage,
     /// `mremap` makes tables as it needs them, and gives up in the middle when there is no memory for one.
     MoveGivenUpInTheMiddle,
+    /// Small entries are put in the place of a large one before that is flushed.
+    PiecesMappedBeforeFlush,
+    /// A large page that falls to pieces at a store is not flushed at all: its frames stay where they were.
+    SplitNotFlushed,
+    /// Changes of a large page's entry are not flushed.
+    LargePageNotFlushed,
+    /// Small pages are copied into a large one before they are flushed.
+    CollapseCopiedBeforeFlush,
+    /// The small pages that a large one is made of are flushed as one large page.
+    CollapseFlushedAsOnePage,
 }
 
 #[cfg(simulated)]

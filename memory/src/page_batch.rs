@@ -15,7 +15,7 @@ use crate::entry::{Bits, Entry};
 use crate::environment::Environment;
 use crate::frame::FrameNumber;
 use crate::frame_list::FrameList;
-use crate::page_table::Leaf;
+use crate::leaf::Leaf;
 use crate::range::PAGE_SIZE;
 
 /// Changes of entries that wait for one flush. Flushed when it is dropped; not to be dropped while an object's list is held.

@@ -15,14 +15,14 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use lock_api::MutexGuard;
-
 use crate::entry::{Bits, Entry};
 use crate::environment::Environment;
 use crate::error::OutOfMemory;
 use crate::frame::FrameNumber;
+use crate::large_entry::Large;
+use crate::leaf::Leaf;
 use crate::range::{PAGE_SIZE, PageRange};
-use crate::sync::{AtomicU64, load_unhooked};
+use crate::sync::load_unhooked;
 
 /// The root's level; leaves are level 0.
 const ROOT_LEVEL: usize = 3;
@@ -36,7 +36,7 @@ pub(crate) const fn span(level: usize) -> u64 {
     PAGE_SIZE << (9 * level)
 }
 
-const fn index(address: u64, level: usize) -> usize {
+pub(crate) const fn index(address: u64, level: usize) -> usize {
     (address / span(level) % 512) as usize
 }
 
@@ -46,117 +46,6 @@ pub(crate) struct PageTable<E: Environment> {
     root: FrameNumber,
     /// Whether the tables end with this.
     owns: bool,
-}
-
-/// One leaf table, locked.
-pub(crate) struct Leaf<'a, E: Environment> {
-    words: &'a [AtomicU64; 512],
-    used: MutexGuard<'a, E::TableLock, u16>,
-}
-
-/// What [`Leaf::move_entries`] moved.
-#[derive(Default)]
-pub(crate) struct Moved {
-    /// How many entries that hardware could use, or have cached.
-    pub(crate) present: u16,
-    /// How many others.
-    pub(crate) absent: u16,
-    /// From where to where the first were.
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-}
-
-impl Moved {
-    fn note(&mut self, old: Entry, address: u64) {
-        if !old.is_present() {
-            self.absent += 1;
-            return;
-        }
-        if self.present == 0 {
-            self.first = address;
-        }
-        self.last = address;
-        self.present += 1;
-    }
-
-    fn count(&self) -> u16 {
-        self.present + self.absent
-    }
-}
-
-impl<'a, E: Environment> Leaf<'a, E> {
-    /// The entry of the page that holds `address`.
-    pub(crate) fn entry(&self, address: u64) -> Entry {
-        Entry::from_bits(self.words[index(address, 0)].load(Acquire))
-    }
-
-    /// Exchanges an entry; what comes back is what hardware last made of the old one.
-    pub(crate) fn replace(&mut self, address: u64, new: Entry) -> Entry {
-        // AcqRel: a fresh frame's contents are stored before hardware or another walker can find the frame here.
-        let old = Entry::from_bits(self.words[index(address, 0)].swap(new.bits(), AcqRel));
-        *self.used = *self.used + u16::from(!new.is_empty()) - u16::from(!old.is_empty());
-        old
-    }
-
-    /// Changes a non-empty entry into another in one step, so that no CPU ever finds it absent. Returns old and new;
-    /// `None` if `change` wants none.
-    pub(crate) fn update(
-        &mut self,
-        address: u64,
-        change: impl Fn(Entry) -> Option<Entry>,
-    ) -> Option<(Entry, Entry)> {
-        let word = &self.words[index(address, 0)];
-        let mut old = word.load(Acquire);
-        loop {
-            let new = change(Entry::from_bits(old))?;
-            debug_assert!(old != 0 && !new.is_empty());
-            match word.compare_exchange(old, new.bits(), AcqRel, Acquire) {
-                Ok(_) => return Some((Entry::from_bits(old), new)),
-                Err(found) => old = found,
-            }
-        }
-    }
-
-    /// Moves the entries of `part` to where `to` and the pages behind it are mapped: in `target`, or in this table too if that is
-    /// `None`. Nothing is mapped there.
-    pub(crate) fn move_entries(&mut self, part: PageRange, target: Option<&mut Self>, to: u64) -> Moved {
-        let (mut moved, first) = (Moved::default(), index(part.start(), 0));
-        let target_words = &target.as_ref().map_or(self.words, |target| target.words)[index(to, 0)..];
-        let source_words = &self.words[first..][..part.pages() as usize];
-        for (offset, (word, target_word)) in source_words.iter().zip(target_words).enumerate() {
-            if word.load(Relaxed) == 0 {
-                continue;
-            }
-            let old = word.swap(0, AcqRel);
-            let found = target_word.swap(old, AcqRel);
-            debug_assert_eq!(found, 0, "an entry was moved onto another");
-            moved.note(Entry::from_bits(old), part.start() + offset as u64 * PAGE_SIZE);
-            if moved.count() == *self.used {
-                // There are no others in this table.
-                break;
-            }
-        }
-        if let Some(target) = target {
-            *self.used -= moved.count();
-            *target.used += moved.count();
-        }
-        moved
-    }
-
-    /// Whether no entry is in use.
-    pub(crate) fn is_empty(&self) -> bool {
-        *self.used == 0
-    }
-
-    /// The pages of `part`, which lies in this table, whose entries are not empty.
-    pub(crate) fn used_pages(&self, part: PageRange) -> impl Iterator<Item = (u64, Entry)> + use<'a, E> {
-        let words = self.words;
-        let entries = &words[index(part.start(), 0)..][..part.pages() as usize];
-        entries.iter().enumerate().filter_map(move |(offset, word)| {
-            let entry = Entry::from_bits(word.load(Relaxed));
-            (!entry.is_empty()).then_some((part.start() + offset as u64 * PAGE_SIZE, entry))
-        })
-    }
 }
 
 impl<E: Environment> PageTable<E> {
@@ -180,63 +69,99 @@ impl<E: Environment> PageTable<E> {
     fn allocate_table(environment: &E) -> Result<FrameNumber, OutOfMemory> {
         let table = environment.frames().allocate_user(environment.current_cpu())?;
         environment.frames().zero(table);
-        *environment.frames().metadata(table).table.lock() = 0;
+        environment.frames().begin_table(table);
         Ok(table)
     }
 
-    /// The entry of `address` as it is now, without any lock: a hint, to be looked at again under the lock.
+    /// The entry of `address` as it is now, of a small page or a large one, without any lock: a hint, to be looked at again under
+    /// the lock.
+    #[inline]
     pub(crate) fn peek(&self, address: u64) -> Entry {
-        match self.leaf_number(address) {
-            Ok(table) => {
-                let word = &self.environment.frames().words(table)[index(address, 0)];
+        match self.lowest(address) {
+            Lowest::Leaf(upper) => {
+                let word = &self.environment.frames().words(upper.frame())[index(address, 0)];
                 Entry::from_bits(word.load(Acquire))
             }
-            Err(_) => Entry::EMPTY,
+            Lowest::Large { entry, .. } => entry,
+            Lowest::Missing(_) => Entry::EMPTY,
         }
     }
 
     /// The locked leaf table of `address`, if there is one.
     pub(crate) fn leaf(&self, address: u64) -> Option<Leaf<'_, E>> {
-        self.leaf_number(address).ok().map(|table| self.lock(table))
+        match self.lowest(address) {
+            Lowest::Leaf(upper) => Some(Leaf::lock(&self.environment, upper)),
+            Lowest::Large { .. } | Lowest::Missing(_) => None,
+        }
     }
 
-    /// The locked leaf table of `address`, made now if there is none.
-    pub(crate) fn leaf_or_create(&self, address: u64) -> Result<Leaf<'_, E>, OutOfMemory> {
+    /// The locked leaf table of `address`, made now if there is none; `None` if a large page is mapped there.
+    pub(crate) fn leaf_or_create(&self, address: u64) -> Result<Option<Leaf<'_, E>>, OutOfMemory> {
         loop {
-            match self.leaf_number(address) {
-                Ok(table) => return Ok(self.lock(table)),
-                Err(missing) => self.create_below(missing, address)?,
+            match self.lowest(address) {
+                Lowest::Leaf(upper) => return Ok(Some(Leaf::lock(&self.environment, upper))),
+                Lowest::Large { .. } => return Ok(None),
+                Lowest::Missing(missing) => self.create_below(missing, address)?,
             }
         }
     }
 
-    /// Visits every leaf table that overlaps `range`, locked one at a time, with the part of the range that it maps.
-    /// Stops at the first error.
-    pub(crate) fn try_for_each_leaf<X>(
+    /// The locked entry of the large page that `address` lies in, if there is one.
+    pub(crate) fn large(&self, address: u64) -> Option<Large<'_, E>> {
+        match self.lowest(address) {
+            Lowest::Large { table, .. } => Large::lock(&self.environment, table, address),
+            Lowest::Leaf(_) | Lowest::Missing(_) => None,
+        }
+    }
+
+    /// The locked empty entry for a large page around `address`, whose table is made now if there is none; `None` if the entry is in
+    /// use.
+    pub(crate) fn room_for_large(&self, address: u64) -> Result<Option<Large<'_, E>>, OutOfMemory> {
+        self.create_down_to(address, 1)?;
+        let Ok(table) = self.table_number(address, 1) else { return Ok(None) };
+        Ok(Large::lock_empty(&self.environment, table, address))
+    }
+
+    /// Whether nothing smaller than a table is mapped around `address`: there is room for a large page.
+    pub(crate) fn has_room_for_large(&self, address: u64) -> bool {
+        matches!(self.lowest(address), Lowest::Missing(_))
+    }
+
+    /// Visits all that maps part of `range`, locked one at a time, with the part that it maps. Stops at the first error.
+    pub(crate) fn try_for_each<X>(
         &self,
         range: PageRange,
-        mut visit: impl FnMut(&mut Leaf<'_, E>, PageRange) -> Result<(), X>,
+        mut visit: impl FnMut(Mapping<'_, '_, E>, PageRange) -> Result<(), X>,
     ) -> Result<(), X> {
         let mut address = range.start();
         while address < range.end() {
-            let (level, found) = match self.leaf_number(address) {
-                Ok(table) => (1, Some(table)),
-                Err(missing) => (missing.level, None),
-            };
+            let lowest = self.lowest(address);
+            let level = if let Lowest::Missing(missing) = &lowest { missing.level } else { 1 };
             let end = (address / span(level) + 1).saturating_mul(span(level)).min(range.end());
-            if let (Some(table), Some(part)) = (found, PageRange::between(address, end)) {
-                visit(&mut self.lock(table), part)?;
-                self.environment.yield_if_needed();
+            let part = PageRange::of_area(address, end);
+            match lowest {
+                Lowest::Missing(_) => {}
+                Lowest::Leaf(upper) => {
+                    visit(Mapping::Leaf(&mut Leaf::lock(&self.environment, upper)), part)?;
+                    self.environment.yield_if_needed();
+                }
+                Lowest::Large { table, .. } => {
+                    // Split, or gone, since we looked: look again.
+                    let Some(mut large) = Large::lock(&self.environment, table, address) else { continue };
+                    visit(Mapping::Large(&mut large), part)?;
+                    drop(large);
+                    self.environment.yield_if_needed();
+                }
             }
             address = end;
         }
         Ok(())
     }
 
-    /// As [`PageTable::try_for_each_leaf`], for visits that cannot fail.
-    pub(crate) fn for_each_leaf(&self, range: PageRange, mut visit: impl FnMut(&mut Leaf<'_, E>, PageRange)) {
-        let result: Result<(), core::convert::Infallible> = self.try_for_each_leaf(range, |leaf, part| {
-            visit(leaf, part);
+    /// As [`PageTable::try_for_each`], for visits that cannot fail.
+    pub(crate) fn for_each(&self, range: PageRange, mut visit: impl FnMut(Mapping<'_, '_, E>, PageRange)) {
+        let result: Result<(), core::convert::Infallible> = self.try_for_each(range, |mapping, part| {
+            visit(mapping, part);
             Ok(())
         });
         match result {
@@ -244,17 +169,33 @@ impl<E: Environment> PageTable<E> {
         }
     }
 
-    fn lock(&self, table: FrameNumber) -> Leaf<'_, E> {
-        let frames = self.environment.frames();
-        Leaf { words: frames.words(table), used: frames.metadata(table).table.lock() }
+    /// As [`PageTable::for_each`], of leaf tables alone: for who looks for pages of objects, which are never large.
+    pub(crate) fn for_each_leaf(&self, range: PageRange, mut visit: impl FnMut(&mut Leaf<'_, E>, PageRange)) {
+        self.for_each(range, |mapping, part| match mapping {
+            Mapping::Leaf(leaf) => visit(leaf, part),
+            Mapping::Large(_) => debug_assert!(false, "a large page of an object"),
+        });
     }
 
-    /// The leaf table of `address`, or the lowest table on the way to it.
-    fn leaf_number(&self, address: u64) -> Result<FrameNumber, Missing> {
-        self.table_number(address, 0)
+    /// What there is on the way to the entry of a small page.
+    #[inline]
+    fn lowest(&self, address: u64) -> Lowest {
+        let table = match self.table_number(address, 1) {
+            Ok(table) => table,
+            Err(missing) => return Lowest::Missing(missing),
+        };
+        // Acquire, as in `table_number`.
+        let entry = Entry::from_bits(self.environment.frames().words(table)[index(address, 1)].load(Acquire));
+        if entry.is_empty() {
+            Lowest::Missing(Missing { table, level: 1 })
+        } else if entry.is_large() {
+            Lowest::Large { table, entry }
+        } else {
+            Lowest::Leaf(entry)
+        }
     }
 
-    /// The table of a level that maps `address`, or the lowest table on the way to it.
+    /// The table of a level above the leaves that maps `address`, or the lowest table on the way to it.
     #[inline]
     fn table_number(&self, address: u64, lowest: usize) -> Result<FrameNumber, Missing> {
         let mut table = self.root;
@@ -271,6 +212,9 @@ impl<E: Environment> PageTable<E> {
 
     /// Makes the tables on the way to the table of `level` that maps `address`, and that one.
     pub(crate) fn create_down_to(&self, address: u64, level: usize) -> Result<(), OutOfMemory> {
+        if level == 0 {
+            return self.leaf_or_create(address).map(drop);
+        }
         while let Err(missing) = self.table_number(address, level) {
             self.create_below(missing, address)?;
         }
@@ -304,10 +248,9 @@ impl<E: Environment> PageTable<E> {
         *self.environment.frames().metadata(upper.frame()).table.lock() > 0
     }
 
-    /// Where the reach of the lowest entry ends that is missing on the way to the leaf table of `address`; `None` if there is
-    /// a leaf table.
+    /// Where the reach of the lowest entry ends that is missing on the way to the entry of `address`; `None` if none is.
     pub(crate) fn end_of_hole(&self, address: u64) -> Option<u64> {
-        let missing = self.leaf_number(address).err()?;
+        let Lowest::Missing(missing) = self.lowest(address) else { return None };
         Some((address / span(missing.level) + 1).saturating_mul(span(missing.level)))
     }
 
@@ -390,6 +333,22 @@ impl<E: Environment> PageTable<E> {
         debug_assert!(level > 0 || *frames.metadata(table).table.lock() == 0, "a table in use was taken out");
         taken(start, span(level + 1), table);
     }
+}
+
+/// What is visited: a leaf table, or the entry of a large page.
+pub(crate) enum Mapping<'m, 'a, E: Environment> {
+    Leaf(&'m mut Leaf<'a, E>),
+    Large(&'m mut Large<'a, E>),
+}
+
+/// Where a walk to the entry of a small page ends.
+enum Lowest {
+    /// At the entry that leads to its leaf table.
+    Leaf(Entry),
+    /// At the entry of a large page, and the table that this is in.
+    Large { table: FrameNumber, entry: Entry },
+    /// Too early.
+    Missing(Missing),
 }
 
 /// Where a walk ended too early: the table whose entry is empty, and that table's level.

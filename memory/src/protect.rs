@@ -13,7 +13,7 @@ use crate::changes::Changes;
 use crate::entry::{Bits, Entry};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::page_table::PageTable;
+use crate::page_table::{Mapping, PageTable};
 use crate::range::PageRange;
 use crate::rights::Rights;
 
@@ -39,6 +39,9 @@ impl<E: Environment> AddressSpace<E> {
             start = area.start();
         }
         let mut changes = self.changes(Cause::Mprotect);
+        if let Some(whole) = PageRange::between(start, range.end()) {
+            self.cut(&layout.tables, whole, &mut changes);
+        }
         while let Some(rest) = PageRange::between(start, range.end()) {
             let area = layout.areas.find(start).ok_or(Error::OutOfMemory)?;
             let part = area.range().intersection(&rest).ok_or(Error::OutOfMemory)?;
@@ -66,14 +69,21 @@ impl<E: Environment> AddressSpace<E> {
     }
 
     fn protect_pages(&self, tables: &PageTable<E>, area: &Area<E>, changes: &mut Changes<'_, E>) {
-        tables.for_each_leaf(area.range(), |leaf, part| {
+        tables.for_each(area.range(), |mapping, part| {
+            let leaf = match mapping {
+                Mapping::Leaf(leaf) => leaf,
+                Mapping::Large(large) => {
+                    changes.settle();
+                    return self.change_large(large, area, part.start(), changes);
+                }
+            };
             changes.settle();
             for (address, _) in leaf.used_pages(part) {
                 let changed = leaf.update(address, |old| {
                     let new = self.entry_for(area, old);
                     (new != old).then_some(new)
                 });
-                if let Some((old, new)) = changed {
+                if let Some((old, new)) = changed.filter(|_| !leaf.is_hidden()) {
                     changes.changed(address, old, new);
                 }
             }

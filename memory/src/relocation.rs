@@ -1,4 +1,4 @@
-//! Moving what is mapped from one range to another: entries, and whole tables where source and target are aligned alike.
+//! Moving what is mapped from one range to another: entries, and whole tables and large pages where source and target are aligned alike.
 //!
 //! An entry is taken out of its old place (atomic exchange) and what came back is put at the new one. Where all that a table maps
 //! moves, and nothing is hooked in at the new place, the pointer to the table moves instead, and with it 512 entries, or 512 tables.
@@ -29,14 +29,15 @@ use lock_api::RwLockWriteGuard;
 use crate::address_space::{AddressSpace, Layout};
 use crate::area::Area;
 use crate::changes::Changes;
-use crate::entry::Entry;
+use crate::entry::{Entry, LARGE_PAGE_SIZE};
 use crate::environment::Environment;
 use crate::error::OutOfMemory;
+use crate::large_entry::TakenOut;
 use crate::mappings::List;
 use crate::mistake::{Mistake, is_made};
 use crate::object::MemoryObject;
 use crate::page_table::{LEAF_SPAN, PageTable, span};
-use crate::range::PageRange;
+use crate::range::{PAGE_SIZE, PageRange};
 use crate::unmap::{has_spare_tables, take_tables};
 
 /// The highest level of a table whose entries move: they map 1 GiB each.
@@ -48,6 +49,10 @@ enum Step {
     Skip(u64),
     /// The pointer to a table: this entry of a table of this level.
     Table(usize, Entry),
+    /// A large page, to where there is room for one.
+    Large,
+    /// A large page, to where it must be in pieces.
+    Pieces,
     /// The entries in so many bytes, for which one leaf table is used on each side.
     Entries(u64),
 }
@@ -83,6 +88,11 @@ impl<E: Environment> AddressSpace<E> {
         let prepared = try_for_each_step(tables, source, target.start(), |step, _, to| match step {
             Step::Skip(_) => Ok(()),
             Step::Table(level, _) => tables.create_down_to(to, level),
+            Step::Large => tables.create_down_to(to, 1),
+            Step::Pieces => {
+                tables.create_down_to(to, 0)?;
+                tables.create_down_to(to + LARGE_PAGE_SIZE - PAGE_SIZE, 0)
+            }
             Step::Entries(_) => tables.create_down_to(to, 0),
         });
         if prepared.is_err() {
@@ -109,6 +119,7 @@ impl<E: Environment> AddressSpace<E> {
         let is_anonymous = area.is_some_and(Area::is_private_anonymous);
         let backing = area.and_then(Area::backing).cloned();
         let mut relocation = Relocation::begin(self, backing.as_ref().and_then(|backing| backing.object()));
+        self.cut(&layout.tables, source, &mut relocation.changes);
         try_for_each_step(&layout.tables, source, target, |step, part, to| {
             relocation.make(&layout.tables, step, part, to)
         })?;
@@ -160,6 +171,8 @@ impl<'a, E: Environment> Relocation<'a, E> {
                 self.changes.table_moved(part.start(), span(level));
                 tables.replace_upper(to, level, table);
             }
+            Step::Large => self.move_large(tables, part, to)?,
+            Step::Pieces => self.move_pieces(tables, part, to)?,
             Step::Entries(_) => self.move_entries(tables, part, to)?,
         }
         // Between two steps no table is locked.
@@ -172,10 +185,50 @@ impl<'a, E: Environment> Relocation<'a, E> {
         // One table for both is locked once. Two are locked in any order: only holders of the exclusive area lock ever hold
         // two tables of one space.
         let is_same = part.start() / LEAF_SPAN == to / LEAF_SPAN;
-        let mut to_leaf = if is_same { None } else { Some(tables.leaf_or_create(to)?) };
+        let mut to_leaf = if is_same { None } else { tables.leaf_or_create(to)? };
+        debug_assert!(is_same || to_leaf.is_some(), "a large page where nothing is mapped");
         let moved = from_leaf.move_entries(part, to_leaf.as_mut(), to);
         let shift = if is_made(Mistake::MoveFlushedWhereItWent) { to - part.start() } else { 0 };
         self.changes.emptied(moved.first + shift, moved.last + shift, moved.present, moved.absent);
+        Ok(())
+    }
+
+    /// Takes a large page out of its place; `None` if there is none.
+    fn take_large(&mut self, tables: &PageTable<E>, part: PageRange) -> Option<TakenOut> {
+        let taken = tables.large(part.start())?.take_out();
+        self.changes.changed_large(part.start(), taken.old, Entry::EMPTY);
+        Some(taken)
+    }
+
+    /// Moves a large page as it is.
+    fn move_large(&mut self, tables: &PageTable<E>, part: PageRange, to: u64) -> Result<(), OutOfMemory> {
+        let Some(TakenOut { old, aside: Some(aside) }) = self.take_large(tables, part) else { return Ok(()) };
+        let room = tables.room_for_large(to)?;
+        debug_assert!(room.is_some(), "a large page was moved onto another");
+        if let Some(mut room) = room {
+            room.put(old, aside);
+        }
+        Ok(())
+    }
+
+    /// Moves a large page to where others share the tables, or its pages are not aligned alike.
+    fn move_pieces(&mut self, tables: &PageTable<E>, part: PageRange, to: u64) -> Result<(), OutOfMemory> {
+        let Some(TakenOut { old, aside }) = self.take_large(tables, part) else { return Ok(()) };
+        if let Some(aside) = aside {
+            let environment = &self.space.environment;
+            environment.frames().release(environment.current_cpu(), aside);
+        }
+        let mut next = part.start();
+        while next < part.end() {
+            let target = to + (next - part.start());
+            let Some(mut leaf) = tables.leaf_or_create(target)? else { return Ok(()) };
+            let end = part.end().min(next + LEAF_SPAN - target % LEAF_SPAN);
+            while next < end {
+                leaf.replace(to + (next - part.start()), old.piece(next));
+                next += PAGE_SIZE;
+            }
+        }
+        self.space.environment.frames().large_pages().note_split();
         Ok(())
     }
 
@@ -220,6 +273,9 @@ fn next_step<E: Environment>(tables: &PageTable<E>, source: PageRange, to: u64) 
             continue;
         }
         let table = tables.upper_entry(from, level);
+        if table.is_large() {
+            return if tables.upper_entry(to, level).is_empty() { Step::Large } else { Step::Pieces };
+        }
         if table.is_empty() || !tables.is_used(table) {
             return Step::Skip(reach);
         }
@@ -231,6 +287,10 @@ fn next_step<E: Environment>(tables: &PageTable<E>, source: PageRange, to: u64) 
     if let Some(end) = tables.end_of_hole(from) {
         return Step::Skip(end - from);
     }
+    let is_whole = from.is_multiple_of(LARGE_PAGE_SIZE) && source.length() >= LARGE_PAGE_SIZE;
+    if is_whole && tables.peek(from).is_large() {
+        return Step::Pieces;
+    }
     let until_next = |address: u64| LEAF_SPAN - address % LEAF_SPAN;
     Step::Entries(until_next(from).min(until_next(to)))
 }
@@ -241,6 +301,7 @@ impl Step {
         match self {
             Step::Skip(length) | Step::Entries(length) => *length,
             Step::Table(level, _) => span(*level),
+            Step::Large | Step::Pieces => LARGE_PAGE_SIZE,
         }
     }
 }

@@ -19,6 +19,44 @@ pub(crate) fn load_unhooked(word: &AtomicU64) -> u64 {
     word.load(core::sync::atomic::Ordering::Relaxed)
 }
 
+/// Stores a word of a table that is not hooked in yet: no CPU sees it, so the checkers need not stop before it.
+#[inline]
+pub(crate) fn store_unhooked(word: &AtomicU64, value: u64) {
+    #[cfg(simulated)]
+    word.poke(value);
+    #[cfg(not(simulated))]
+    word.store(value, core::sync::atomic::Ordering::Relaxed);
+}
+
+/// The references of one of a run's many frames. The checkers take such a loop for one step: that a single count is counted right
+/// they see elsewhere.
+#[inline]
+pub(crate) fn load_count(count: &AtomicU32) -> u32 {
+    #[cfg(simulated)]
+    return count.peek();
+    // Acquire, as in `Frames::references`.
+    #[cfg(not(simulated))]
+    count.load(core::sync::atomic::Ordering::Acquire)
+}
+
+/// Sets such references, which nobody else counts.
+#[inline]
+pub(crate) fn store_count(count: &AtomicU32, value: u32) {
+    #[cfg(simulated)]
+    count.poke(value);
+    #[cfg(not(simulated))]
+    count.store(value, core::sync::atomic::Ordering::Relaxed);
+}
+
+/// One more such reference.
+#[inline]
+pub(crate) fn add_to_count(count: &AtomicU32) {
+    #[cfg(simulated)]
+    count.poke(count.peek() + 1);
+    #[cfg(not(simulated))]
+    count.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+}
+
 /// The frame has an owner from here on.
 #[inline]
 pub(crate) fn frame_given(frame: FrameNumber) {

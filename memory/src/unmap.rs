@@ -11,8 +11,9 @@ use crate::changes::Changes;
 use crate::entry::{Bits, Entry};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::leaf::Leaf;
 use crate::mistake::{Mistake, is_made};
-use crate::page_table::{LEAF_SPAN, Leaf, PageTable};
+use crate::page_table::{LEAF_SPAN, Mapping, PageTable};
 use crate::range::PageRange;
 
 impl<E: Environment> AddressSpace<E> {
@@ -34,6 +35,7 @@ impl<E: Environment> AddressSpace<E> {
     pub(crate) fn remove(&self, layout: &mut Layout<E>, range: PageRange, cause: Cause) {
         let Some(leaving) = layout.areas.leaving(range) else { return };
         let mut changes = self.changes(cause);
+        self.cut(&layout.tables, range, &mut changes);
         self.zap(&layout.tables, range, &mut changes);
         // After its entries are empty an area leaves its object's list, and after that its tables are unhooked (`mappings`).
         layout.areas.remove(range);
@@ -58,9 +60,12 @@ impl<E: Environment> AddressSpace<E> {
         }
     }
 
-    /// Empties all entries of a range and takes over the references that they held.
+    /// Empties all entries of a range, which no large page reaches into, and takes over the references that they held.
     pub(crate) fn zap(&self, tables: &PageTable<E>, range: PageRange, changes: &mut Changes<'_, E>) {
-        tables.for_each_leaf(range, |leaf, part| self.zap_leaf(leaf, part, changes));
+        tables.for_each(range, |mapping, part| match mapping {
+            Mapping::Leaf(leaf) => self.zap_leaf(leaf, part, changes),
+            Mapping::Large(large) => self.zap_large(large, part, changes),
+        });
     }
 
     /// As [`AddressSpace::zap`], for a part of one table.
@@ -72,7 +77,9 @@ impl<E: Environment> AddressSpace<E> {
         let mut gone = 0;
         for (address, _) in leaf.used_pages(part) {
             let old = leaf.replace(address, Entry::EMPTY);
-            changes.changed(address, old, Entry::EMPTY);
+            if !leaf.is_hidden() {
+                changes.changed(address, old, Entry::EMPTY);
+            }
             if old.has(Bits::DIRTY) {
                 self.environment.frames().note_dirty(old.frame());
             }

@@ -4,15 +4,19 @@
 //! CPUs are held against the tables, so a missing flush shows at once, not only when somebody happens to read through
 //! a stale entry; and at the end every frame must be free again. A failure prints the shortest sequence that shows it
 //! and is replayed first by later runs (`proptest` writes its seed beside this file).
+//!
+//! The same operations and the same model serve for large pages: what the model calls a page is a *unit* of 32 pages there, sixteen of
+//! which are a large page, so that operations meet large pages whole, in part, and moved by less than their size.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use coherence::{Cause, Switches};
 use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
 use memory::{
-    Access, Advice, AreaFlags, Fault, Identity, MapRequest, MemoryObject, MoveTo, PAGE_SIZE, PageRange,
-    Place, RemapRequest, Rights,
+    Access, Advice, AreaFlags, Fault, Identity, LargePolicy, MapRequest, MemoryObject, MoveTo, PAGE_SIZE,
+    PageRange, Place, RemapRequest, Rights,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -21,12 +25,24 @@ use proptest::test_runner::TestRunner;
 const SPACES: usize = 3;
 const OBJECTS: u64 = 2;
 const OBJECT_PAGES: u64 = 24;
-/// The pages in play, in two groups that each lie across the border of two leaf tables, a gigabyte apart.
+/// The units in play, in two groups that each lie across the border of two leaf tables, a gigabyte apart.
 const PAGES: u64 = 64;
+/// Pages in a unit where large pages are in play.
+const LARGE_UNIT: u64 = 32;
+
+std::thread_local! {
+    /// Pages in a unit.
+    static UNIT: Cell<u64> = const { Cell::new(1) };
+}
+
+/// Bytes in a unit.
+fn unit() -> u64 {
+    UNIT.get() * PAGE_SIZE
+}
 
 fn address(page: u64) -> u64 {
     let group = page / 32;
-    (0x4000_0000 * (group + 1)) + (0x20_0000 - 16 * PAGE_SIZE) + page % 32 * PAGE_SIZE
+    (0x4000_0000 * (group + 1)) + (0x20_0000 - 16 * unit()) % 0x20_0000 + page % 32 * unit()
 }
 
 /// Pages that follow each other in addresses, too.
@@ -38,7 +54,7 @@ struct Run {
 
 impl Run {
     fn range(self) -> PageRange {
-        PageRange::new(address(self.first), self.count * PAGE_SIZE).unwrap()
+        PageRange::new(address(self.first), self.count * unit()).unwrap()
     }
 
     fn pages(self) -> std::ops::Range<u64> {
@@ -88,6 +104,9 @@ enum Operation {
         value: u64,
         by_kernel: bool,
     },
+    Collapse {
+        run: Run,
+    },
     /// Hardware walks ahead of any access.
     Fill {
         page: u64,
@@ -127,11 +146,15 @@ struct World {
 
 impl World {
     fn new(switches: Switches) -> Self {
-        let environment = TurnEnvironment::new(switches);
+        let environment = match UNIT.get() {
+            1 => TurnEnvironment::new(switches),
+            _ => TurnEnvironment::with_ram(switches, 96 << 20),
+        };
+        environment.0.frames.large_pages().set_policy(LargePolicy::Always);
         let spaces: Vec<_> = (0..SPACES).map(|_| environment.space()).collect();
         let object = |inode| {
             let identity = Identity { device: 1, inode };
-            let size = OBJECT_PAGES * PAGE_SIZE;
+            let size = OBJECT_PAGES * unit();
             Arc::new(MemoryObject::new(&environment, identity, String::new(), size))
         };
         let objects = (0..OBJECTS).map(object).collect();
@@ -177,6 +200,8 @@ impl World {
                     model.entry(page).and_modify(|page| page.content = page.original);
                 }
             }
+            // Changes nothing that a program sees, whether it can be done or not.
+            Operation::Collapse { run } => drop(space.advise(run.range(), Advice::Collapse)),
             Operation::Populate { run } => drop(space.populate(run.range(), Access::READ)),
             Operation::Move { from, to, keep_source } => self.remap(number, from, to, keep_source),
             Operation::Fork { into } => self.fork(number, into),
@@ -205,14 +230,14 @@ impl World {
         let (object, shared) = match kind {
             Kind::Anonymous => (None, false),
             Kind::Object { object, first_page, shared } => {
-                (Some((self.objects[object as usize].clone() as _, first_page)), shared)
+                (Some((self.objects[object as usize].clone() as _, first_page * UNIT.get())), shared)
             }
         };
         // Bringing in a writable private page makes its copy at once.
         let populate = run.count.is_multiple_of(5);
         let request = MapRequest {
             place: Place::Fixed(address(run.first)),
-            length: run.count * PAGE_SIZE,
+            length: run.count * unit(),
             rights,
             may: Rights::all(),
             flags: if shared { AreaFlags::SHARED } else { AreaFlags::empty() },
@@ -254,8 +279,8 @@ impl World {
         let overlaps = from.first < to.first + to.count && to.first < from.first + from.count;
         let request = RemapRequest {
             address: address(from.first),
-            old_length: from.count * PAGE_SIZE,
-            new_length: to.count * PAGE_SIZE,
+            old_length: from.count * unit(),
+            new_length: to.count * unit(),
             may_move: true,
             to: MoveTo::Fixed(address(to.first)),
             keep_source,
@@ -350,7 +375,7 @@ impl World {
                 };
                 assert_eq!(got, expected, "page {number} at the end");
             }
-            assert_eq!(space.sizes().mapped, model.len() as u64);
+            assert_eq!(space.sizes().mapped, model.len() as u64 * UNIT.get());
         }
         let World { environment, spaces, objects, .. } = self;
         environment.leave_everywhere();
@@ -385,6 +410,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         3 => (run(), rights()).prop_map(|(run, rights)| Operation::Protect { run, rights }),
         2 => run().prop_map(|run| Operation::DontNeed { run }),
         1 => run().prop_map(|run| Operation::Populate { run }),
+        2 => (0..2u64).prop_map(|group| Operation::Collapse { run: Run { first: group * 32, count: 32 } }),
         2 => (run(), run(), any::<bool>()).prop_map(|(from, to, keep_source)| Operation::Move { from, to, keep_source }),
         2 => (0..SPACES).prop_map(|into| Operation::Fork { into }),
         8 => (0..PAGES).prop_map(|page| Operation::Load { page }),
@@ -418,10 +444,36 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn large_pages_are_what_the_model_says(operations in large_sequences()) {
+        UNIT.set(LARGE_UNIT);
+        check(Switches::ALL, None, &operations);
+    }
+}
+
+/// Sequences that have two large pages to begin with, one of which fell to pieces and was put together again.
+fn large_sequences() -> impl Strategy<Value = Vec<(usize, Operation)>> {
+    prop::collection::vec((0..CPUS, operation()), 1..80).prop_map(|operations| {
+        let run = Run { first: 0, count: 32 };
+        let first = [
+            (0, Operation::Map { run, kind: Kind::Anonymous, rights: 3 }),
+            (1, Operation::Store { page: 3, value: 1, by_kernel: false }),
+            (2, Operation::Load { page: 7 }),
+            (2, Operation::Store { page: 17, value: 2, by_kernel: true }),
+            (0, Operation::DontNeed { run: Run { first: 2, count: 1 } }),
+            (1, Operation::Load { page: 3 }),
+            (3, Operation::Collapse { run }),
+        ];
+        first.into_iter().chain(operations).collect()
+    })
+}
+
 /// Shows that the properties have teeth: leave out the flushes of one operation, and they fail.
-fn is_noticed(cause: Cause) -> bool {
+fn is_noticed(cause: Cause, sequences: impl Strategy<Value = Vec<(usize, Operation)>>) -> bool {
     let mut runner = TestRunner::deterministic();
-    let sequences = prop::collection::vec((0..CPUS, operation()), 60..120);
     (0..60).any(|_| {
         let operations = sequences.new_tree(&mut runner).unwrap().current();
         std::panic::catch_unwind(|| check(Switches::ALL, Some(cause), &operations)).is_err()
@@ -440,6 +492,24 @@ fn every_suppressed_flush_is_noticed() {
         Cause::CopyOnWrite,
     ];
     for cause in causes {
-        assert!(is_noticed(cause), "nothing failed without the flushes of {cause:?}");
+        let sequences = prop::collection::vec((0..CPUS, operation()), 60..120);
+        assert!(is_noticed(cause, sequences), "nothing failed without the flushes of {cause:?}");
+    }
+}
+
+#[test]
+fn every_suppressed_flush_of_large_pages_is_noticed() {
+    UNIT.set(LARGE_UNIT);
+    for cause in [
+        Cause::Munmap,
+        Cause::Mprotect,
+        Cause::Dontneed,
+        Cause::Madvise,
+        Cause::Mremap,
+        Cause::Fork,
+        Cause::CopyOnWrite,
+    ] {
+        let noticed = is_noticed(cause, large_sequences());
+        assert!(noticed, "nothing failed without the flushes of {cause:?}");
     }
 }

@@ -14,6 +14,7 @@
  * A stale access is counted, not fatal; the program then exits with 1 and says how many of how many were stale.
  */
 #include "../include/workload.h"
+#include "../include/large-pages.h"
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -177,6 +178,99 @@ static int access_moved(int reader, long iteration)
 	return (load(page) == FAULTED) & (load(other_page) == iteration);
 }
 
+/* Large pages. Readers hold the whole of one, and touch a page in its middle. */
+#define MIDDLE (100 * PAGE / sizeof(long))
+static char *large, *other_large;
+
+static void make_large(char *place)
+{
+	check(mmap(place, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == place);
+	check(madvise(place, LARGE, MADV_HUGEPAGE) == 0);
+}
+
+/* How many large pages there are at the place and its neighbours, which may be one area with it. */
+static long large_pages(void)
+{
+	return large_kilobytes(large - LARGE, large + 2 * LARGE) / (long)(LARGE / 1024);
+}
+
+/* Between neighbours, so that no other table goes with it. */
+static void place_large(void)
+{
+	char *space = map_aligned(3 * LARGE, PROT_READ | PROT_WRITE);
+	space[LARGE - 1] = space[2 * LARGE] = 1;
+	large = space + LARGE;
+	make_large(large);
+	page = (volatile long *)large + MIDDLE;
+	*page = 1;
+	check(large_pages() == 1);
+}
+
+static void place_to_collapse(void)
+{
+	place_large();
+	check(pipe(child_says) == 0);
+}
+
+static void place_two_large(void)
+{
+	place_large();
+	other_large = large;
+	place_large();
+	other_page = (volatile long *)other_large + MIDDLE;
+}
+
+static void prepare_large(long iteration)
+{
+	make_large(large);
+	*page = iteration;
+}
+static void change_munmap_large(long iteration) { (void)iteration; check(munmap(large, LARGE) == 0); }
+static void change_dontneed_large(long iteration) { (void)iteration; check(madvise(large, LARGE, MADV_DONTNEED) == 0); }
+
+static void prepare_writable_large(long iteration)
+{
+	check(mprotect(large, LARGE, PROT_READ | PROT_WRITE) == 0);
+	page[100] = iteration;
+}
+static void change_read_only_large(long iteration) { (void)iteration; check(mprotect(large, LARGE, PROT_READ) == 0); }
+
+/* Forth, and back before the next time. */
+static void prepare_two_large(long iteration)
+{
+	if (iteration > 1)
+		check(mremap(other_large, LARGE, LARGE, MREMAP_MAYMOVE | MREMAP_FIXED, large) == large);
+	make_large(other_large);
+	*page = iteration;
+	*other_page = -iteration;
+}
+static void change_mremap_large(long iteration)
+{
+	(void)iteration;
+	check(mremap(large, LARGE, LARGE, MREMAP_MAYMOVE | MREMAP_FIXED, other_large) == other_large);
+}
+
+/* Small pages become a large one: whoever still held a small one would not see what is stored into the large one. */
+static void prepare_small(long iteration)
+{
+	check(mmap(large, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == large);
+	large[0] = 1;
+	*page = iteration;
+	if (iteration == 1)
+		check(large_pages() == 0);
+}
+static void change_collapse(long iteration)
+{
+	check(madvise(large, LARGE, 25 /* MADV_COLLAPSE */) == 0);
+	if (iteration == 1)
+		check(large_pages() == 1);
+	/* By the kernel, which finds the page in its tables: without a flush this thread too might still hold the small one. */
+	long value = -iteration;
+	check(write(child_says[1], &value, sizeof value) == sizeof value);
+	check(read(child_says[0], (void *)page, sizeof value) == sizeof value);
+}
+static int access_negated(int reader, long iteration) { (void)reader; return load(page) == -iteration; }
+
 /* The forking cases: a child holds a second reference to all pages of the batch while they are changed. */
 static void end_child(void)
 {
@@ -282,6 +376,12 @@ static const struct litmus {
 	{"mprotect-none", place_among_neighbours, prepare_writable, touch_by_store, change_no_access, access_is_gone, NULL},
 	{"dontneed", place_among_neighbours, prepare_value, touch_page, change_dontneed, access_is_zero, NULL},
 	{"mremap", place_two, prepare_two, touch_two, change_mremap, access_moved, NULL},
+	{"large-munmap", place_large, prepare_large, touch_page, change_munmap_large, access_is_gone, NULL},
+	{"large-munmap-part", place_large, prepare_large, touch_page, change_munmap, access_is_gone, NULL},
+	{"large-dontneed", place_large, prepare_large, touch_page, change_dontneed_large, access_is_zero, NULL},
+	{"large-mprotect-down", place_large, prepare_writable_large, touch_by_store, change_read_only_large, access_may_not_store, NULL},
+	{"large-mremap", place_two_large, prepare_two_large, touch_two, change_mremap_large, access_moved, NULL},
+	{"large-collapse", place_to_collapse, prepare_small, touch_page, change_collapse, access_negated, NULL},
 	{"cow-write", place_batch, prepare_shared_copy, touch_batch, change_by_store, access_new_copy, NULL},
 	{"fork-write", place_batch, prepare_for_fork, touch_batch_by_store, change_fork, access_by_store, after_fork},
 };

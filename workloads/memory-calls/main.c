@@ -161,6 +161,22 @@ static void check_mlock(void)
 	EXPECT(0, munlockall());
 }
 
+/* Where the CPU has no protection keys, none can be had; a key that was not had is refused everywhere. */
+static void check_keys(void)
+{
+	EXPECT(EINVAL, syscall(SYS_pkey_alloc, 1, 0));
+	EXPECT(EINVAL, syscall(SYS_pkey_alloc, 0, 4));
+	EXPECT(EINVAL, syscall(SYS_pkey_free, 7));
+	EXPECT(EINVAL, syscall(SYS_pkey_mprotect, area + 1, PAGE, PROT_READ, -1));
+	EXPECT(EINVAL, syscall(SYS_pkey_mprotect, area, PAGE, 64, -1));
+	EXPECT(EINVAL, syscall(SYS_pkey_mprotect, area, PAGE, PROT_READ, 7));
+	EXPECT(ENOMEM, syscall(SYS_pkey_mprotect, nowhere, PAGE, PROT_READ, -1));
+	EXPECT(0, syscall(SYS_pkey_mprotect, area, 0, PROT_READ, 7));
+	EXPECT(0, syscall(SYS_pkey_mprotect, area, PAGE, PROT_READ | PROT_WRITE, -1));
+	long key = syscall(SYS_pkey_alloc, 0, 0);
+	check(key > 0 || (key == -1 && errno == ENOSPC));
+}
+
 /* ---- what accesses find: the signal and its code, or 0 ---- */
 
 static sigjmp_buf back;
@@ -309,6 +325,7 @@ int main(void)
 	check_mincore();
 	check_msync();
 	check_mlock();
+	check_keys();
 	rights();
 	moves();
 	children();

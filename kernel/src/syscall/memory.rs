@@ -103,8 +103,27 @@ pub(super) fn munmap(arguments: &Arguments) -> Result<usize, Errno> {
 /// `mprotect(address, length, protection)`.
 pub(super) fn mprotect(arguments: &Arguments) -> Result<usize, Errno> {
     let [address, length, protection, ..] = *arguments;
-    space()?.mprotect(address, length, protection)?;
+    space()?.mprotect(address, length, protection, -1)?;
     Ok(0)
+}
+
+/// `pkey_mprotect(address, length, protection, key)`.
+pub(super) fn pkey_mprotect(arguments: &Arguments) -> Result<usize, Errno> {
+    let [address, length, protection, key, ..] = *arguments;
+    space()?.mprotect(address, length, protection, key as i32)?;
+    Ok(0)
+}
+
+/// `pkey_alloc(flags, rights)`: there are no keys, as on Linux on a CPU that has none.
+pub(super) fn pkey_alloc(arguments: &Arguments) -> Result<usize, Errno> {
+    let [flags, rights, ..] = *arguments;
+    let known = abi::PKEY_DISABLE_ACCESS | abi::PKEY_DISABLE_WRITE;
+    Err(if flags != 0 || rights & !u64::from(known) != 0 { Errno::EINVAL } else { Errno::ENOSPC })
+}
+
+/// `pkey_free(key)`: none was ever allocated.
+pub(super) fn pkey_free(_arguments: &Arguments) -> Result<usize, Errno> {
+    Err(Errno::EINVAL)
 }
 
 /// `mremap(address, old_length, new_length, flags, new_address)`.

@@ -12,8 +12,9 @@ pub(super) const WRITABLE: u64 = 1 << 1;
 pub(super) const USER: u64 = 1 << 2;
 pub(super) const ACCESSED: u64 = 1 << 5;
 pub(super) const DIRTY: u64 = 1 << 6;
-/// How many bytes a leaf table maps.
-const TABLE_REACH: u64 = PAGE_SIZE << 9;
+pub(super) const LARGE: u64 = 1 << 7;
+/// How many bytes a leaf table maps, or a large page.
+pub(super) const TABLE_REACH: u64 = PAGE_SIZE << 9;
 pub(super) const FRAME: u64 = 0x000f_ffff_ffff_f000;
 
 /// A translation as it was when it was walked, and what has become of it since.
@@ -23,6 +24,8 @@ pub(super) struct Translation {
     pub(super) root: u64,
     /// The entry.
     pub(super) entry: u64,
+    /// It is a piece of a large page's translation, of which one is cached for each page in play: they are there, and go, together.
+    pub(super) large: bool,
     /// Why it may not be used any more, for anything, in words.
     pub(super) dead: Option<String>,
     /// Why it may not be used for stores any more.
@@ -49,7 +52,8 @@ impl Translation {
         let flags = u64::from(self.dead.is_some())
             | u64::from(self.dead_for_stores.is_some()) << 1
             | u64::from(self.copied.is_some()) << 2
-            | u64::from(self.outdated) << 3;
+            | u64::from(self.outdated) << 3
+            | u64::from(self.large) << 4;
         let digest = Digest::EMPTY.with(self.root).with(self.entry).with(flags);
         self.older_than.iter().fold(digest, |digest, operation| digest.with(operation.number()))
     }
@@ -97,7 +101,27 @@ impl Caches {
 
     /// Loses a page's translation, and nothing else.
     pub(super) fn forget_page(&mut self, page: u64) {
-        self.translations.remove(&(self.tag, page));
+        self.drop_translation(Some(self.tag), page);
+    }
+
+    /// Whether a page's translation under the present tag is a piece of a large one.
+    pub(super) fn is_large(&self, page: u64) -> bool {
+        self.translations.get(&(self.tag, page)).is_some_and(|translation| translation.large)
+    }
+
+    /// Whether anything of the other size is cached for the large page around this one.
+    pub(super) fn has_other_size(&self, page: u64, large: bool) -> bool {
+        self.translations.iter().any(|((tag, other), translation)| {
+            *tag == self.tag && other / TABLE_REACH == page / TABLE_REACH && translation.large != large
+        })
+    }
+
+    /// Drops a page's translation, and all of the large page that it is part of.
+    fn drop_translation(&mut self, tag: Option<u16>, page: u64) {
+        self.translations.retain(|(other, cached), translation| {
+            let is_in_it = translation.large && *cached / TABLE_REACH == page / TABLE_REACH;
+            tag.is_some_and(|tag| tag != *other) || !(*cached == page || is_in_it)
+        });
     }
 
     /// Loses the way to a page's table, and nothing else.
@@ -119,7 +143,7 @@ impl Caches {
     pub(super) fn drop_page_under(&mut self, tag: Option<u16>, address: u64) {
         let page = address & !(PAGE_SIZE - 1);
         let is_meant = |other: u16| tag.is_none_or(|tag| tag == other);
-        self.translations.retain(|key, _| !(is_meant(key.0) && key.1 == page));
+        self.drop_translation(tag, page);
         self.uppers.retain(|key, _| !is_meant(key.0));
     }
 

@@ -141,6 +141,7 @@ fn stage(program: &Rc<Program>, plan: &Rc<Plan>, traces: &Traces) -> explorer::P
         walkers: program.races(),
         pages: &[WINDOW + 11 * PAGE, WINDOW + 12 * PAGE],
         crossings: false,
+        large_pages: false,
         code: &[],
         sampled: None,
         fault: None,
@@ -293,7 +294,7 @@ impl Stage {
             }
             Call::Protect { at, length, rights } => {
                 let at = self.resolve(at);
-                let work = || space.mprotect(at, length, rights);
+                let work = || space.mprotect(at, length, rights, -1);
                 none(self.machine.call("mprotect", space, range(at, length), Promise::Agreement, work))
             }
             Call::Remap { at, old, new, flags, to, slot } => {

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use coherence::{Coherence, CpuId, Mode, Switches};
 use explorer::{AtomicU64, Declaration, Digest, Hardware, Step, Store};
 use lock_api::RawMutex;
-use memory::{AddressSpace, Environment, FrameNumber, Frames, MemoryObject, PAGE_SIZE};
+use memory::{AddressSpace, Environment, FrameNumber, Frames, LargePolicy, MemoryObject, PAGE_SIZE};
 
-use super::caches::Caches;
+use super::caches::{Caches, TABLE_REACH};
 use super::hypervisor::{Hypervisor, VirtualCpu};
 use super::locks::{AreaLock, TableLock};
 use super::operation::OperationId;
@@ -20,8 +20,9 @@ use super::platform::SimulatedPlatform;
 use super::remote::{OnItsWay, Remote};
 
 /// Frames of RAM: enough for what the scenarios map, and little, as it is cleared for each run.
-const FRAMES: usize = 128;
-const RAM: usize = FRAMES * PAGE_SIZE as usize;
+const RAM: usize = 128 * PAGE_SIZE as usize;
+/// Bytes of RAM where large pages are in play: two of them, and what is smaller before them.
+const LARGE_RAM: usize = 3 * TABLE_REACH as usize;
 
 /// An address space on this machine.
 pub(super) type SimulatedSpace = AddressSpace<SimulatedEnvironment>;
@@ -41,6 +42,8 @@ pub(super) struct Build {
     pub(super) pages: &'static [u64],
     /// Whether crossings between user mode and kernel are counted.
     pub(super) crossings: bool,
+    /// Whether there is RAM for large pages, and whoever has room for one gets one.
+    pub(super) large_pages: bool,
     /// Instructions that CPUs fetch ahead of executing them.
     pub(super) code: &'static [u64],
     /// The address that interrupts which cannot be masked read, and where they come.
@@ -133,17 +136,19 @@ thread_local! {
 }
 
 fn fresh_ram() -> &'static [AtomicU64] {
-    let words = RAM / 8 + PAGE_SIZE as usize / 8;
+    let words = LARGE_RAM / 8 + PAGE_SIZE as usize / 8;
     let whole: &'static [AtomicU64] = Box::leak((0..words).map(|_| AtomicU64::new(0)).collect());
     let start = whole.as_ptr().align_offset(PAGE_SIZE as usize);
-    &whole[start..start + RAM / 8]
+    &whole[start..start + LARGE_RAM / 8]
 }
 
 impl SimulatedEnvironment {
     pub(super) fn new(build: Build) -> Self {
-        let ram = MEMORY.with(|ram| *ram);
-        clear(ram);
-        explorer::region(ram.as_ptr() as usize, RAM);
+        let bytes = if build.large_pages { LARGE_RAM } else { RAM };
+        let ram = &MEMORY.with(|ram| *ram)[..bytes / 8];
+        // What large pages are made of is cleared, or copied to, when it is.
+        clear(&ram[..bytes.min(TABLE_REACH as usize) / 8]);
+        explorer::region(ram.as_ptr() as usize, bytes);
         let hidden = Hidden {
             caches: (0..build.cpus + usize::from(!build.device.is_empty()))
                 .map(|_| Caches::default())
@@ -177,6 +182,9 @@ impl SimulatedEnvironment {
         // From here on the oracle hears who owns a frame.
         explorer::attach(Rc::new(environment.clone()));
         initialize(&environment.0.frames, ram);
+        if build.large_pages {
+            environment.0.frames.large_pages().set_policy(LargePolicy::Always);
+        }
         let free = environment.0.frames.statistics().free;
         environment.0.hidden().free = free;
         environment
@@ -185,14 +193,14 @@ impl SimulatedEnvironment {
 
 #[allow(unsafe_code)]
 fn clear(ram: &'static [AtomicU64]) {
-    // SAFETY: RAM bytes of atomics, which are used by this thread alone, and by nobody between two runs.
-    unsafe { ram.as_ptr().cast::<u8>().cast_mut().write_bytes(0, RAM) };
+    // SAFETY: all of these atomics are used by this thread alone, and by nobody between two runs.
+    unsafe { ram.as_ptr().cast::<u8>().cast_mut().write_bytes(0, size_of_val(ram)) };
 }
 
 #[allow(unsafe_code)]
 fn initialize(frames: &Frames<TableLock>, ram: &'static [AtomicU64]) {
-    let usable = PAGE_SIZE..RAM as u64;
-    // SAFETY: `ram` is page-aligned, has RAM bytes and is never freed; on this thread one machine at a time uses it.
+    let usable = PAGE_SIZE..size_of_val(ram) as u64;
+    // SAFETY: `ram` is page-aligned, has so many bytes and is never freed; on this thread one machine at a time uses it.
     unsafe { frames.initialize(ram.as_ptr() as *mut u8, std::slice::from_ref(&usable)) };
 }
 

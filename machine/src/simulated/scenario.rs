@@ -38,6 +38,8 @@ pub struct Scenario {
     pub walked: &'static [u64],
     /// Whether CPUs count their crossings between user mode and kernel, so that barriers leave out those in the kernel.
     pub crossings: bool,
+    /// Whether there is RAM for large pages, and whoever has room for one gets one.
+    pub large_pages: bool,
     /// Instructions that CPUs may fetch ahead of executing them.
     pub code: &'static [u64],
     /// A CPU that takes one interrupt which cannot be masked, and the address that its handler reads.
@@ -63,6 +65,7 @@ impl Scenario {
         switches: Switches::ALL,
         walked: &[],
         crossings: false,
+        large_pages: false,
         code: &[],
         sampled: None,
         moves: false,
@@ -78,6 +81,7 @@ impl Scenario {
             walkers: !self.walked.is_empty(),
             pages: self.walked,
             crossings: self.crossings,
+            large_pages: self.large_pages,
             code: self.code,
             sampled: self.sampled,
             fault: mistake.and_then(Mistake::fault),

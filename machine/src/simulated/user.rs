@@ -293,6 +293,14 @@ impl SimulatedEnvironment {
         dropped.expect("a scenario drops what can be dropped");
     }
 
+    /// `madvise(MADV_COLLAPSE)`.
+    pub(super) fn collapse(&self, range: PageRange) {
+        let space = self.loaded();
+        let advise = || space.advise(range, Advice::Collapse);
+        let collapsed = self.call("madvise(MADV_COLLAPSE)", &space, range, Promise::Agreement, advise);
+        collapsed.expect("a scenario collapses what can be collapsed");
+    }
+
     /// A program drops a page of another one's space (`process_madvise`).
     pub(super) fn drop_pages_of(&self, number: usize, range: PageRange) {
         let space = self.space(number);

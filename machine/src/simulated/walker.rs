@@ -1,9 +1,14 @@
 //! What a page walker does: it reads tables as they are in memory, sets A, and caches what it went through.
+//!
+//! Of a large page it caches what is one translation on hardware as one piece for each page in play. An invalidation at any address in
+//! it drops them all, so that a machine which has cached smaller pieces does nothing that this one does not.
 
 use explorer::narrate_of;
 use memory::PAGE_SIZE;
 
-use super::caches::{ACCESSED, Caches, DIRTY, FRAME, PRESENT, Translation, Upper, WRITABLE};
+use super::caches::{
+    ACCESSED, Caches, DIRTY, FRAME, LARGE, PRESENT, TABLE_REACH, Translation, Upper, WRITABLE,
+};
 use super::machine::{Hidden, Machine};
 
 pub(super) const ROOT_LEVEL: usize = 3;
@@ -29,22 +34,33 @@ pub(super) enum Walk {
 impl Machine {
     /// The entry of a page, as the tables in memory have it.
     pub(super) fn entry_in_memory(&self, root: u64, page: u64) -> u64 {
-        let leaf = self.table_in_memory(root, page, 0);
-        leaf.map_or(0, |leaf| self.word(leaf + index(page, 0) * 8).peek())
+        let Some(table) = self.table_in_memory(root, page, 1) else { return 0 };
+        let upper = self.word(table + index(page, 1) * 8).peek();
+        match upper & (PRESENT | LARGE) {
+            PRESENT => self.word((upper & FRAME) + index(page, 0) * 8).peek(),
+            0 | LARGE => 0,
+            _ => piece(upper, page),
+        }
     }
 
     /// The table of a level that maps a page, as the tables in memory have it.
     pub(super) fn table_in_memory(&self, root: u64, page: u64, lowest: usize) -> Option<u64> {
         (lowest + 1..=ROOT_LEVEL).rev().try_fold(root, |table, level| {
             let entry = self.word(table + index(page, level) * 8).peek();
-            (entry & PRESENT != 0).then_some(entry & FRAME)
+            (entry & (PRESENT | LARGE) == PRESENT).then_some(entry & FRAME)
         })
     }
 
     /// Whether a walk of that CPU for that page would leave anything in its caches that is not there yet.
     pub(super) fn could_walk(&self, caches: &Caches, page: u64) -> bool {
-        if caches.root == 0 || caches.translations.contains_key(&(caches.tag, page)) {
+        if caches.root == 0 {
             return false;
+        }
+        if caches.translations.contains_key(&(caches.tag, page)) {
+            // A walker may go for a page of another size all the same.
+            return caches.is_large(page)
+                && self.table_in_memory(caches.root, page, 0).is_some()
+                && self.entry_in_memory(caches.root, page) & PRESENT != 0;
         }
         let (level, table) = start(caches, page);
         // To walk through a freed table is wrong whatever is found there.
@@ -55,19 +71,43 @@ impl Machine {
     /// Walks for a page on behalf of that CPU, and caches all it goes through.
     pub(super) fn walk(&self, hidden: &mut Hidden, cpu: usize, page: u64) -> Walk {
         let moved = moved(&hidden.caches[cpu], page);
-        let Some(leaf) = self.walk_to_leaf(hidden, cpu, page) else { return Walk::Missing };
-        let word = self.word(leaf + index(page, 0) * 8);
+        let Some((word, large)) = self.walk_to_entry(hidden, cpu, page) else { return Walk::Missing };
         let entry = word.peek();
         if entry & PRESENT == 0 {
             return Walk::Missing;
         }
         // A before caching: in one locked step with the look at the entry.
         word.poke(entry | ACCESSED);
+        let others =
+            self.build.pages.iter().copied().filter(|other| other / TABLE_REACH == page / TABLE_REACH);
+        let others: Vec<u64> = others.filter(|other| large && *other != page).collect();
+        for page in std::iter::once(page).chain(others) {
+            let entry = if large { piece(entry, page) } else { entry };
+            self.cache(hidden, cpu, page, (entry | ACCESSED, large), moved.clone());
+        }
+        Walk::Found
+    }
+
+    /// Caches what a walk has found.
+    fn cache(
+        &self,
+        hidden: &mut Hidden,
+        cpu: usize,
+        page: u64,
+        (entry, large): (u64, bool),
+        moved: Option<String>,
+    ) {
         let caches = &mut hidden.caches[cpu];
+        let mixed = caches.has_other_size(page, large).then(|| {
+            format!(
+                "D4, one order: CPU {cpu} had a page of another size cached there, and may use either of the two"
+            )
+        });
         let translation = Translation {
             root: caches.root,
-            entry: entry | ACCESSED,
-            dead: moved,
+            entry,
+            large,
+            dead: moved.or(mixed),
             dead_for_stores: None,
             copied: None,
             older_than: Vec::new(),
@@ -86,11 +126,24 @@ impl Machine {
                 translation.dead = Some(why);
             }
         }
-        Walk::Found
     }
 
-    /// Walks the upper levels from the lowest that is cached; `None` if one is not present.
-    fn walk_to_leaf(&self, hidden: &mut Hidden, cpu: usize, page: u64) -> Option<u64> {
+    /// Walks to the entry of a page; says whether that is a large page's. `None` if an upper level is not present.
+    fn walk_to_entry(
+        &self,
+        hidden: &mut Hidden,
+        cpu: usize,
+        page: u64,
+    ) -> Option<(&explorer::AtomicU64, bool)> {
+        match self.walk_down(hidden, cpu, page)? {
+            (0, leaf) => Some((self.word(leaf + index(page, 0) * 8), false)),
+            (_, table) => Some((self.word(table + index(page, 1) * 8), true)),
+        }
+    }
+
+    /// Walks the upper levels from the lowest that is cached, to the table of the entry, of which it says the level; `None` if one is
+    /// not present.
+    fn walk_down(&self, hidden: &mut Hidden, cpu: usize, page: u64) -> Option<(usize, u64)> {
         let caches = &hidden.caches[cpu];
         let (mut level, mut table) = start(caches, page);
         let (moved, root) = (moved(caches, page), caches.root);
@@ -106,6 +159,9 @@ impl Machine {
             if entry & PRESENT == 0 {
                 return None;
             }
+            if level == 1 && entry & LARGE != 0 {
+                return Some((1, table));
+            }
             level -= 1;
             table = entry & FRAME;
             let caches = &mut hidden.caches[cpu];
@@ -118,21 +174,21 @@ impl Machine {
                 ));
             }
         }
-        Some(table)
+        Some((0, table))
     }
 
     /// Sets D for a store through a cached entry that does not have it, in a locked step that looks at the entry in memory again.
     /// Says whether that still allows the store.
     pub(super) fn set_dirty(&self, hidden: &mut Hidden, cpu: usize, page: u64) -> bool {
-        let Some(leaf) = self.walk_to_leaf(hidden, cpu, page) else { return false };
-        let word = self.word(leaf + index(page, 0) * 8);
-        let entry = word.peek();
+        let Some((word, large)) = self.walk_to_entry(hidden, cpu, page) else { return false };
+        let found = word.peek();
+        let entry = if large { piece(found, page) } else { found };
         let caches = &mut hidden.caches[cpu];
         let Some(translation) = caches.translation(page) else { return false };
         let allows =
             entry & (PRESENT | WRITABLE) == PRESENT | WRITABLE && entry & FRAME == translation.frame();
         if allows {
-            word.poke(entry | DIRTY | ACCESSED);
+            word.poke(found | DIRTY | ACCESSED);
             translation.entry |= DIRTY;
         }
         allows
@@ -143,6 +199,11 @@ impl Machine {
         let found = self.walk(&mut self.hidden(), cpu, page);
         narrate_of(cpu, || format!("walker goes ahead for {page:#x}: {found:?}"));
     }
+}
+
+/// What a large page's entry says of the small page at an address.
+fn piece(entry: u64, page: u64) -> u64 {
+    (entry & !LARGE) + page % TABLE_REACH
 }
 
 /// Who freed the table at which a walk for a page starts, if somebody did.

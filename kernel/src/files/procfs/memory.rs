@@ -34,7 +34,7 @@ pub(crate) fn meminfo() -> Vec<u8> {
         ("Shmem", 0),
         ("CommitLimit", total),
         ("Committed_AS", total - free),
-        ("AnonHugePages", 0),
+        ("AnonHugePages", FRAMES.large_pages().counts().mapped as usize * 512 * PAGE),
         ("HugePages_Total", 0),
         ("HugePages_Free", 0),
         ("Hugepagesize", 2048),
@@ -52,6 +52,7 @@ pub(crate) fn meminfo() -> Vec<u8> {
 pub(crate) fn vmstat() -> Vec<u8> {
     let frames = FRAMES.statistics();
     let ledger = COHERENCE.ledger();
+    let large = FRAMES.large_pages().counts();
     let executed = |row| ledger.total(Row::Executed(row));
     let all_local = executed(Executed::LocalFull) + executed(Executed::SwitchFull) + executed(Executed::LazyFull);
     let rows = [
@@ -70,7 +71,11 @@ pub(crate) fn vmstat() -> Vec<u8> {
         ("nr_tlb_remote_flush_received", ledger.group("received")),
         ("nr_tlb_local_flush_all", all_local),
         ("nr_tlb_local_flush_one", executed(Executed::LocalPages)),
-        ("thp_fault_alloc", 0),
+        ("thp_fault_alloc", large.faults),
+        ("thp_fault_fallback", large.fallbacks),
+        ("thp_collapse_alloc", large.collapses),
+        ("thp_collapse_alloc_failed", large.failed_collapses),
+        ("thp_split_pmd", large.splits),
     ];
     let mut text = String::new();
     for (name, value) in rows {

@@ -108,7 +108,7 @@ pub(crate) fn detailed_maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
             ("MMUPageSize", 4),
             ("Rss", resident),
             ("Pss", resident),
-            ("AnonHugePages", 0),
+            ("AnonHugePages", memory.space().large_in(area.range) / 1024),
             ("Swap", 0),
             ("Locked", if area.flags.contains(AreaFlags::LOCKED) { resident } else { 0 }),
         ] {

@@ -9,6 +9,7 @@ pub(super) mod cores;
 pub(super) mod devices;
 pub(super) mod eviction;
 pub(super) mod gathers;
+pub(super) mod large_pages;
 pub(super) mod lazy;
 pub(super) mod merge;
 pub(super) mod migration;
@@ -56,6 +57,11 @@ pub(super) const ALL: &[&Scenario] = &[
     &table_moves::TABLE_MOVE_AND_RETRACTION,
     &table_moves::PROTECTED_TABLE_MOVE_AND_READER,
     &table_moves::BORROWER_WALKS_A_MOVED_TABLE,
+    &large_pages::MUNMAP_OF_PART_AND_READER,
+    &large_pages::SPLIT_AND_READER,
+    &large_pages::MPROTECT_AND_WRITER,
+    &large_pages::COLLAPSE_AND_WRITER,
+    &large_pages::COLLAPSE_AND_BORROWER,
     &switch::ENTER_AND_MUNMAP,
     &switch::ENTER_WITH_A_TAG_AND_MUNMAP,
     &switch::SWITCH_BACK_AND_FORTH,
