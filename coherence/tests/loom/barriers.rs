@@ -17,7 +17,7 @@ use loom::sync::atomic::fence;
 
 use crate::Scenario;
 use crate::machine::{UNORDERED, World};
-use crate::scenarios::TWO_CPUS;
+use crate::scenarios::{TWO_CPUS, beside};
 
 const CROSSINGS: Scenario = Scenario { counts_crossings: true, ..TWO_CPUS };
 
@@ -58,9 +58,7 @@ impl Exchange {
 fn exchange(world: &Arc<World>, thread: impl FnOnce(&World, &Exchange) + 'static, barrier: fn(&World)) {
     let exchange = Exchange::new();
     let theirs = exchange.clone();
-    let cpu = world.spawn(1, move |world| thread(world, &theirs));
-    world.on(0, |world| exchange.caller(world, barrier));
-    cpu.join().unwrap();
+    beside(world, move |world| thread(world, &theirs), |world| exchange.caller(world, barrier));
     exchange.check();
 }
 
@@ -70,16 +68,27 @@ fn leave_word(world: &World) {
     world.y.store(1, Relaxed);
 }
 
+/// T leaves word, and its CPU goes idle.
+fn go_idle(world: &World) {
+    leave_word(world);
+    world.go_lazy();
+    world.window();
+}
+
+/// T's CPU comes to it, and it exchanges.
+fn come_in(world: &World, exchange: &Exchange) {
+    world.activate(0);
+    exchange.thread(world);
+}
+
 /// Runs T's script, which leaves word, on CPU 1 beside a caller on CPU 0.
 fn follow_the_word(world: &Arc<World>, thread: impl FnOnce(&World) + 'static, barrier: fn(&World)) {
-    let cpu = world.spawn(1, thread);
-    world.on(0, |world| {
+    beside(world, thread, |world| {
         if world.y.load(Relaxed) == 1 {
             barrier(world);
             assert!(world.x.load(Relaxed) == 1, "{UNORDERED}: the word came before the deed");
         }
     });
-    cpu.join().unwrap();
 }
 
 fn private(world: &World) {
@@ -88,6 +97,11 @@ fn private(world: &World) {
 
 fn global(world: &World) {
     world.coherence.global_barrier();
+}
+
+fn register_and_ask(world: &World) {
+    world.coherence.register(&world.spaces[0], Registration::Global);
+    global(world);
 }
 
 fn grace_period(world: &World) {
@@ -194,12 +208,7 @@ pub(crate) const A_THIRD_THREAD_AND_SEQUENCES: Scenario = Scenario {
 pub(crate) const SWITCHING_OUT: Scenario = Scenario {
     script: |world| {
         active(world);
-        let thread = |world: &World| {
-            leave_word(world);
-            world.go_lazy();
-            world.window();
-        };
-        follow_the_word(world, thread, private);
+        follow_the_word(world, go_idle, private);
     },
     catches: &[Fault::RelaxedLeavingActive],
     ..TWO_CPUS
@@ -210,11 +219,7 @@ pub(crate) const A_THREAD_COMING_BACK: Scenario = Scenario {
     script: |world| {
         active(world);
         world.on(1, World::go_lazy);
-        let thread = |world: &World, exchange: &Exchange| {
-            world.activate(0);
-            exchange.thread(world);
-        };
-        exchange(world, thread, private);
+        exchange(world, come_in, private);
     },
     catches: &[Fault::NoFenceComingBack],
     ..TWO_CPUS
@@ -224,11 +229,7 @@ pub(crate) const A_THREAD_COMING_BACK: Scenario = Scenario {
 pub(crate) const SWITCHING_IN: Scenario = Scenario {
     script: |world| {
         world.on(1, |world| world.activate(1));
-        let thread = |world: &World, exchange: &Exchange| {
-            world.activate(0);
-            exchange.thread(world);
-        };
-        exchange(world, thread, private);
+        exchange(world, come_in, private);
     },
     catches: &[Fault::NoFenceEntering],
     ..TWO_CPUS
@@ -256,11 +257,7 @@ pub(crate) const SWITCHING_IN_REGISTERED: Scenario = Scenario {
             world.coherence.register(&world.spaces[0], Registration::Global);
             world.activate(1);
         });
-        let thread = |world: &World, exchange: &Exchange| {
-            world.activate(0);
-            exchange.thread(world);
-        };
-        exchange(world, thread, global);
+        exchange(world, come_in, global);
     },
     catches: &[Fault::NoFenceReceiving],
     ..TWO_CPUS
@@ -273,12 +270,7 @@ pub(crate) const SWITCHING_OUT_REGISTERED: Scenario = Scenario {
             world.activate(0);
             world.coherence.register(&world.spaces[0], Registration::Global);
         });
-        let thread = |world: &World| {
-            leave_word(world);
-            world.go_lazy();
-            world.window();
-        };
-        follow_the_word(world, thread, global);
+        follow_the_word(world, go_idle, global);
     },
     catches: &[Fault::RelaxedLeavingReceivers],
     ..TWO_CPUS
@@ -289,15 +281,7 @@ pub(crate) const REGISTERING: Scenario = Scenario {
     script: |world| {
         active(world);
         world.on(1, World::go_lazy);
-        let thread = |world: &World, exchange: &Exchange| {
-            world.activate(0);
-            exchange.thread(world);
-        };
-        let register_and_ask = |world: &World| {
-            world.coherence.register(&world.spaces[0], Registration::Global);
-            global(world);
-        };
-        exchange(world, thread, register_and_ask);
+        exchange(world, come_in, register_and_ask);
     },
     catches: &[Fault::RegistrationNotTold, Fault::NoFenceComingBack],
     ..TWO_CPUS
@@ -307,12 +291,7 @@ pub(crate) const REGISTERING: Scenario = Scenario {
 pub(crate) const SWITCHING_OUT_OF_CORES: Scenario = Scenario {
     script: |world| {
         active(world);
-        let thread = |world: &World| {
-            leave_word(world);
-            world.go_lazy();
-            world.window();
-        };
-        follow_the_word(world, thread, |world| world.coherence.core_barrier(&world.spaces[0]));
+        follow_the_word(world, go_idle, |world| world.coherence.core_barrier(&world.spaces[0]));
     },
     catches: &[Fault::RelaxedLeavingActive],
     ..TWO_CPUS
@@ -322,16 +301,7 @@ pub(crate) const SWITCHING_OUT_OF_CORES: Scenario = Scenario {
 pub(crate) const REGISTERING_AFTER_SWITCHING_OUT: Scenario = Scenario {
     script: |world| {
         active(world);
-        let thread = |world: &World| {
-            leave_word(world);
-            world.go_lazy();
-            world.window();
-        };
-        let register_and_ask = |world: &World| {
-            world.coherence.register(&world.spaces[0], Registration::Global);
-            global(world);
-        };
-        follow_the_word(world, thread, register_and_ask);
+        follow_the_word(world, go_idle, register_and_ask);
     },
     catches: &[Fault::RelaxedLeavingActive],
     ..TWO_CPUS
@@ -368,16 +338,18 @@ pub(crate) const REGISTERED_BY_ANOTHER: Scenario = Scenario {
 /// Who finds a process registered relies on all that came before, without any barrier.
 pub(crate) const REGISTRATION_IS_THE_WORD: Scenario = Scenario {
     script: |world| {
-        let cpu = world.spawn(1, |world| {
-            world.x.store(1, Relaxed);
-            world.coherence.register(&world.spaces[0], Registration::Private);
-        });
-        world.on(0, |world| {
-            if world.spaces[0].is_registered(Registration::Private) {
-                assert!(world.x.load(Relaxed) == 1, "{UNORDERED}: the word came before the deed");
-            }
-        });
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.x.store(1, Relaxed);
+                world.coherence.register(&world.spaces[0], Registration::Private);
+            },
+            |world| {
+                if world.spaces[0].is_registered(Registration::Private) {
+                    assert!(world.x.load(Relaxed) == 1, "{UNORDERED}: the word came before the deed");
+                }
+            },
+        );
     },
     ..TWO_CPUS
 };

@@ -7,7 +7,7 @@ use loom::sync::atomic::Ordering::Relaxed;
 
 use crate::Scenario;
 use crate::machine::{EARLY_RETURN, Hardware, PAGE, World};
-use crate::scenarios::{ABSENT, PRESENT, TWO_CPUS};
+use crate::scenarios::{ABSENT, PRESENT, TWO_CPUS, beside, caches_page_0};
 
 /// Takes page 0 out under its table's lock, as an agent does.
 fn take_out<'a>(world: &'a World, lock: &loom::sync::Mutex<()>) -> (Batch<'a, Hardware, ()>, Recorded) {
@@ -19,29 +19,24 @@ fn take_out<'a>(world: &'a World, lock: &loom::sync::Mutex<()>) -> (Batch<'a, Ha
     (batch, recorded.expect("the page was there"))
 }
 
-fn caches_page_0(world: &Arc<World>) {
-    world.on(1, |world| {
-        world.activate(0);
-        world.touch(0);
-    });
-}
-
 /// CPU 1 comes back from borrowing the space while a page is taken out in a batch, and freed at its end.
 pub(crate) const BATCH_AND_COMING_BACK: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         world.on(1, World::go_lazy);
-        let cpu = world.spawn(1, |world| {
-            world.activate(0);
-            world.touch(0);
-            world.touch(0);
-        });
-        world.on(0, |world| {
-            let lock = loom::sync::Mutex::new(());
-            take_out(world, &lock).0.finish().into_inner();
-            world.free_frame(1);
-        });
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.activate(0);
+                world.touch(0);
+                world.touch(0);
+            },
+            |world| {
+                let lock = loom::sync::Mutex::new(());
+                take_out(world, &lock).0.finish().into_inner();
+                world.free_frame(1);
+            },
+        );
     },
     catches: &[
         Fault::NoFenceBatch,
@@ -56,16 +51,18 @@ pub(crate) const BATCH_AND_COMING_BACK: Scenario = Scenario {
 pub(crate) const BATCH_AND_USER: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
-        let cpu = world.spawn(1, |world| {
-            world.touch(0);
-            world.touch(0);
-        });
-        world.on(0, |world| {
-            let lock = loom::sync::Mutex::new(());
-            take_out(world, &lock).0.finish().into_inner();
-            world.free_frame(1);
-        });
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.touch(0);
+                world.touch(0);
+            },
+            |world| {
+                let lock = loom::sync::Mutex::new(());
+                take_out(world, &lock).0.finish().into_inner();
+                world.free_frame(1);
+            },
+        );
     },
     catches: &[Fault::BatchWithoutGeneration],
     ..TWO_CPUS
@@ -75,17 +72,19 @@ pub(crate) const BATCH_AND_USER: Scenario = Scenario {
 pub(crate) const BATCH_AND_GOING_LAZY: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
-        let cpu = world.spawn(1, |world| {
-            world.touch(0);
-            world.go_lazy();
-            world.window();
-        });
-        world.on(0, |world| {
-            let lock = loom::sync::Mutex::new(());
-            take_out(world, &lock).0.finish().into_inner();
-            world.rely_on_absence(0);
-        });
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.touch(0);
+                world.go_lazy();
+                world.window();
+            },
+            |world| {
+                let lock = loom::sync::Mutex::new(());
+                take_out(world, &lock).0.finish().into_inner();
+                world.rely_on_absence(0);
+            },
+        );
     },
     catches: &[Fault::RelaxedLeavingActive],
     ..TWO_CPUS
@@ -164,22 +163,24 @@ pub(crate) const BATCH_AND_OPERATION: Scenario = Scenario {
         caches_page_0(world);
         let lock = Arc::new(loom::sync::Mutex::new(()));
         let theirs = lock.clone();
-        let cpu = world.spawn(1, move |world| {
-            let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
-            let guard = theirs.lock().unwrap();
-            gather.settle();
-            if world.tables().entries[0].load(Relaxed) != 0 {
-                world.tables().entries[0].store(0, Relaxed);
-                gather.change(0, PAGE, &PRESENT, &ABSENT);
-            }
-            drop(guard);
-            gather.finish().into_inner();
-            assert!(world.find(0).is_none(), "{EARLY_RETURN}: a page was used after it had been dropped");
-        });
-        world.on(0, |world| {
-            take_out(world, &lock).0.finish().into_inner();
-        });
-        cpu.join().unwrap();
+        beside(
+            world,
+            move |world| {
+                let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
+                let guard = theirs.lock().unwrap();
+                gather.settle();
+                if world.tables().entries[0].load(Relaxed) != 0 {
+                    world.tables().entries[0].store(0, Relaxed);
+                    gather.change(0, PAGE, &PRESENT, &ABSENT);
+                }
+                drop(guard);
+                gather.finish().into_inner();
+                assert!(world.find(0).is_none(), "{EARLY_RETURN}: a page was used after it had been dropped");
+            },
+            |world| {
+                take_out(world, &lock).0.finish().into_inner();
+            },
+        );
     },
     catches: &[Fault::BatchNotSettled],
     ..TWO_CPUS
@@ -191,29 +192,31 @@ pub(crate) const BATCH_MEETS_OPERATION: Scenario = Scenario {
         caches_page_0(world);
         let lock = Arc::new(loom::sync::Mutex::new(()));
         let theirs = lock.clone();
-        let cpu = world.spawn(1, move |world| {
-            let mut gather = world.coherence.gather(&world.spaces[0], Cause::Munmap, ());
-            let guard = theirs.lock().unwrap();
-            world.tables().entries[0].store(0, Relaxed);
-            gather.change(0, PAGE, &PRESENT, &ABSENT);
-            drop(guard);
-            // Another thread of the program gets this CPU.
-            world.touch(0);
-            gather.finish().into_inner();
-        });
-        world.on(0, |world| {
-            let mut batch = world.coherence.batch(Cause::Reclaim, ());
-            let guard = lock.lock().unwrap();
-            let is_gone = world.tables().entries[0].load(Relaxed) == 0;
-            let _ = batch.meet(&world.spaces[0]);
-            drop(guard);
-            batch.finish().into_inner();
-            if is_gone {
-                world.free_frame(1);
-                world.rely_on_absence(0);
-            }
-        });
-        cpu.join().unwrap();
+        beside(
+            world,
+            move |world| {
+                let mut gather = world.coherence.gather(&world.spaces[0], Cause::Munmap, ());
+                let guard = theirs.lock().unwrap();
+                world.tables().entries[0].store(0, Relaxed);
+                gather.change(0, PAGE, &PRESENT, &ABSENT);
+                drop(guard);
+                // Another thread of the program gets this CPU.
+                world.touch(0);
+                gather.finish().into_inner();
+            },
+            |world| {
+                let mut batch = world.coherence.batch(Cause::Reclaim, ());
+                let guard = lock.lock().unwrap();
+                let is_gone = world.tables().entries[0].load(Relaxed) == 0;
+                let _ = batch.meet(&world.spaces[0]);
+                drop(guard);
+                batch.finish().into_inner();
+                if is_gone {
+                    world.free_frame(1);
+                    world.rely_on_absence(0);
+                }
+            },
+        );
     },
     catches: &[Fault::BatchMeetsNobody],
     ..TWO_CPUS

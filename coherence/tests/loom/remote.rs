@@ -6,7 +6,7 @@ use coherence::Fault;
 
 use crate::Scenario;
 use crate::machine::{UNSAFE_FRAME, World};
-use crate::scenarios::{TWO_CPUS, caches_page_0, unhook, unmap};
+use crate::scenarios::{TWO_CPUS, beside, caches_page_0, unhook, unmap};
 
 const REMOTE: Scenario = Scenario { remote: true, ..TWO_CPUS };
 
@@ -14,12 +14,14 @@ const REMOTE: Scenario = Scenario { remote: true, ..TWO_CPUS };
 pub(crate) const REMOTE_BESIDE_USER_CODE: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
-        let cpu = world.spawn(1, |world| {
-            world.touch(0);
-            world.touch(0);
-        });
-        world.on(0, |world| unmap(world, 0));
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.touch(0);
+                world.touch(0);
+            },
+            |world| unmap(world, 0),
+        );
     },
     catches: &[Fault::RemoteNotAwaited],
     ..REMOTE
@@ -31,12 +33,14 @@ pub(crate) const REMOTE_BESIDE_SWITCHING_IN: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         world.on(1, |world| world.activate(1));
-        let cpu = world.spawn(1, |world| {
-            world.activate(0);
-            world.touch(0);
-        });
-        world.on(0, |world| unmap(world, 0));
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.activate(0);
+                world.touch(0);
+            },
+            |world| unmap(world, 0),
+        );
     },
     catches: &[
         Fault::NoFenceEntering,
@@ -52,13 +56,15 @@ pub(crate) const REMOTE_BESIDE_GOING_LAZY: Scenario = Scenario {
     speculates: true,
     script: |world| {
         caches_page_0(world);
-        let cpu = world.spawn(1, |world| {
-            world.go_lazy();
-            world.speculate();
-            world.speculate();
-        });
-        world.on(0, unhook);
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.go_lazy();
+                world.speculate();
+                world.speculate();
+            },
+            unhook,
+        );
     },
     catches: &[Fault::LazyReadFirst, Fault::LeaveActiveFirst, Fault::LazyNotToldOfTables],
     ..REMOTE
@@ -75,9 +81,7 @@ pub(crate) const REMOTE_AND_NEW_SPACES: Scenario = Scenario {
                 tags.lock().unwrap().push(tag.expect("there are four"));
             }
         };
-        let cpu = world.spawn(1, take_tag(tags.clone()));
-        world.on(0, take_tag(tags.clone()));
-        cpu.join().unwrap();
+        beside(world, take_tag(tags.clone()), take_tag(tags.clone()));
         let tags = tags.lock().unwrap();
         assert!(tags[0] != tags[1], "{UNSAFE_FRAME}: two spaces are cached under one tag");
     },

@@ -45,6 +45,13 @@ pub(crate) fn unhook(world: &World) {
     world.tables().free();
 }
 
+/// Runs a script on CPU 1 beside one on CPU 0.
+pub(crate) fn beside(world: &Arc<World>, theirs: impl FnOnce(&World) + 'static, ours: impl FnOnce(&World)) {
+    let cpu = world.spawn(1, theirs);
+    world.on(0, ours);
+    cpu.join().unwrap();
+}
+
 /// CPU 1 has space 0 activated and page 0 cached, and with it the way to the table.
 pub(crate) fn caches_page_0(world: &Arc<World>) {
     world.on(1, |world| {
@@ -58,13 +65,15 @@ pub(crate) const COMING_BACK: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         world.on(1, World::go_lazy);
-        let cpu = world.spawn(1, |world| {
-            world.activate(0);
-            world.touch(0);
-            world.touch(0);
-        });
-        world.on(0, |world| unmap(world, 0));
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.activate(0);
+                world.touch(0);
+                world.touch(0);
+            },
+            |world| unmap(world, 0),
+        );
     },
     catches: &[
         Fault::NoFenceComingBack,
@@ -81,13 +90,15 @@ pub(crate) const ENTERING: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         world.on(1, |world| world.activate(1));
-        let cpu = world.spawn(1, |world| {
-            world.activate(0);
-            world.touch(0);
-            world.touch(0);
-        });
-        world.on(0, |world| unmap(world, 0));
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.activate(0);
+                world.touch(0);
+                world.touch(0);
+            },
+            |world| unmap(world, 0),
+        );
     },
     catches: &[Fault::NoFenceEntering, Fault::GenerationBeforeSetEntering, Fault::NoFenceInitiator],
     ..TWO_CPUS
@@ -97,14 +108,16 @@ pub(crate) const ENTERING: Scenario = Scenario {
 pub(crate) const LAZY_AND_BACK: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
-        let cpu = world.spawn(1, |world| {
-            world.go_lazy();
-            world.window();
-            world.activate(0);
-            world.touch(0);
-        });
-        world.on(0, |world| unmap(world, 0));
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.go_lazy();
+                world.window();
+                world.activate(0);
+                world.touch(0);
+            },
+            |world| unmap(world, 0),
+        );
     },
     catches: &[Fault::NoFenceComingBack, Fault::NoComparison, Fault::NoFenceInitiator],
     ..TWO_CPUS
@@ -115,13 +128,15 @@ pub(crate) const GOING_LAZY_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
     speculates: true,
     script: |world| {
         caches_page_0(world);
-        let cpu = world.spawn(1, |world| {
-            world.go_lazy();
-            world.speculate();
-            world.speculate();
-        });
-        world.on(0, unhook);
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.go_lazy();
+                world.speculate();
+                world.speculate();
+            },
+            unhook,
+        );
     },
     catches: &[
         Fault::LazyReadFirst,
@@ -138,13 +153,15 @@ pub(crate) const COMING_BACK_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         world.on(1, World::go_lazy);
-        let cpu = world.spawn(1, |world| {
-            world.activate(0);
-            world.touch(1);
-            world.speculate();
-        });
-        world.on(0, unhook);
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.activate(0);
+                world.touch(1);
+                world.speculate();
+            },
+            unhook,
+        );
     },
     catches: &[Fault::LeaveLazyBeforeFlush, Fault::NoFenceInitiator, Fault::EarlyAcknowledgement],
     ..TWO_CPUS
@@ -155,12 +172,14 @@ pub(crate) const SWITCHING_AWAY_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
     speculates: true,
     script: |world| {
         caches_page_0(world);
-        let cpu = world.spawn(1, |world| {
-            world.activate(1);
-            world.window();
-        });
-        world.on(0, unhook);
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.activate(1);
+                world.window();
+            },
+            unhook,
+        );
     },
     catches: &[Fault::LeaveSetsBeforeLoad],
     ..TWO_CPUS
@@ -172,12 +191,14 @@ pub(crate) const LEAVING_WHILE_TABLES_ARE_FREED: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         world.on(1, World::go_lazy);
-        let cpu = world.spawn(1, |world| {
-            world.leave();
-            world.window();
-        });
-        world.on(0, unhook);
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                world.leave();
+                world.window();
+            },
+            unhook,
+        );
     },
     catches: &[Fault::LeaveSetsBeforeLoad, Fault::LazyNotToldOfTables],
     ..TWO_CPUS
@@ -193,15 +214,17 @@ pub(crate) const TWO_INITIATORS: Scenario = Scenario {
                 world.touch(1);
             });
         }
-        let cpu = world.spawn(1, |world| {
-            unmap(world, 1);
-            world.touch(0);
-        });
-        world.on(0, |world| {
-            unmap(world, 0);
-            world.touch(1);
-        });
-        cpu.join().unwrap();
+        beside(
+            world,
+            |world| {
+                unmap(world, 1);
+                world.touch(0);
+            },
+            |world| {
+                unmap(world, 0);
+                world.touch(1);
+            },
+        );
     },
     catches: &[Fault::PlainAdvance, Fault::NoGapRule],
     ..TWO_CPUS
@@ -263,19 +286,21 @@ fn copy_beside(world: &Arc<World>, script: fn(&World)) {
     caches_page_0(world);
     let stored = Arc::new(AtomicBool::new(false));
     let theirs = stored.clone();
-    let cpu = world.spawn(1, move |world| {
-        // The record is made in one step with the store, as loom does not see it.
-        theirs.store(world.store(0), Plain);
-        script(world);
-    });
-    world.on(0, |world| {
-        world.tables().entries[0].store(0, Relaxed);
-        world.coherence.flush(&world.spaces[0], Flush::page(0, PAGE), Cause::CopyOnWrite);
-        let stored = stored.load(Plain);
-        let copied = world.hardware().contents[1].load(Relaxed) == 1;
-        assert!(copied || !stored, "{LOST_STORE}: a page was copied without what CPU 1 had stored in it");
-    });
-    cpu.join().unwrap();
+    beside(
+        world,
+        move |world| {
+            // The record is made in one step with the store, as loom does not see it.
+            theirs.store(world.store(0), Plain);
+            script(world);
+        },
+        |world| {
+            world.tables().entries[0].store(0, Relaxed);
+            world.coherence.flush(&world.spaces[0], Flush::page(0, PAGE), Cause::CopyOnWrite);
+            let stored = stored.load(Plain);
+            let copied = world.hardware().contents[1].load(Relaxed) == 1;
+            assert!(copied || !stored, "{LOST_STORE}: a page was copied without what CPU 1 had stored in it");
+        },
+    );
 }
 
 /// A page is taken away and copied while CPU 1 stores in it, and is told.
@@ -340,9 +365,7 @@ pub(crate) const NESTED_GATHERS: Scenario = Scenario {
                 assert!(world.find(0).is_none(), "{EARLY_RETURN}: a page was used after it had been dropped");
             }
         };
-        let cpu = world.spawn(1, drop_page(lock.clone()));
-        world.on(0, drop_page(lock));
-        cpu.join().unwrap();
+        beside(world, drop_page(lock.clone()), drop_page(lock));
     },
     catches: &[Fault::NoNestedRule],
     ..TWO_CPUS
