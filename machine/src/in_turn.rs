@@ -439,6 +439,12 @@ impl TurnEnvironment {
         Some(entry)
     }
 
+    /// Whether this CPU has a translation of a small page cached.
+    pub fn has_cached(&self, page: u64) -> bool {
+        let number = self.current_cpu().index();
+        self.0.coherence.platform().cpus.lock().unwrap()[number].translations.contains_key(&page)
+    }
+
     /// Asserts that no CPU has anything cached which the tables do not allow any more: translations of spaces in use,
     /// and upper levels also of spaces that are only borrowed.
     pub fn check_caches(&self) {

@@ -45,6 +45,8 @@ pub struct AddressSpace<E: Environment> {
     resident: AtomicU64,
     /// The most that `resident` has been at the end of a fault.
     resident_peak: AtomicU64,
+    /// The page of the latest spurious fault, and in its low bits how many there were in a row.
+    pub(crate) spurious: AtomicU64,
 }
 
 /// What the area lock protects.
@@ -89,6 +91,7 @@ impl<E: Environment> AddressSpace<E> {
             limits,
             resident: AtomicU64::new(0),
             resident_peak: AtomicU64::new(0),
+            spurious: AtomicU64::new(0),
         }))
     }
 

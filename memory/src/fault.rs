@@ -11,7 +11,9 @@
 //! * not writable, but the area is: `copy_on_write`.
 //! * otherwise the entry lags behind the area: raise it to the area's rights. That only adds rights.
 
-use coherence::Cause;
+use core::sync::atomic::Ordering::Relaxed;
+
+use coherence::{Cause, Platform};
 
 use crate::address_space::{AddressSpace, Layout};
 use crate::area::{Area, AreaFlags, Source, object_page};
@@ -26,6 +28,9 @@ use crate::map::has_guard_gap;
 use crate::object::MemoryObject;
 use crate::range::{PAGE_SIZE, PageRange, USER_END, round_down};
 use crate::rights::{Access, Rights};
+
+/// So many spurious faults of one page in a row are believed to be the hardware's business.
+const MOST_SPURIOUS: u64 = 4;
 
 /// How one attempt to resolve a fault ended.
 pub(crate) enum Attempt {
@@ -67,7 +72,7 @@ impl<E: Environment> AddressSpace<E> {
                 }
             } else if seen.permits(access) {
                 if present {
-                    self.environment.coherence().spurious_fault();
+                    self.note_spurious(page);
                 }
                 Attempt::Done
             } else if seen.is_large() {
@@ -81,6 +86,23 @@ impl<E: Environment> AddressSpace<E> {
                 Attempt::Done => return Ok(()),
                 Attempt::Again => {}
             }
+        }
+    }
+
+    /// Counts a spurious fault. Hardware dropped what it had of the page when it faulted (x86 does), so that the access passes now. If
+    /// the same page comes again and again, this CPU is told to drop it: whatever the reason, an access may not fault for ever.
+    ///
+    /// Threads of the space count together, and lose counts to each other. Too many cost one invalidation, too few one more fault.
+    fn note_spurious(&self, page: u64) {
+        let coherence = self.environment.coherence();
+        coherence.spurious_fault();
+        let latest = self.spurious.load(Relaxed);
+        let in_a_row = if round_down(latest) == page { latest - page + 1 } else { 1 };
+        if in_a_row < MOST_SPURIOUS {
+            self.spurious.store(page + in_a_row, Relaxed);
+        } else {
+            self.spurious.store(page, Relaxed);
+            coherence.platform().invalidate_page(page);
         }
     }
 

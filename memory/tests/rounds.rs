@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coherence::Switches;
+use coherence::{Event, Row, Switches};
 use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
 use memory::{Access, Advice, AreaFlags, Fault, MapRequest, PAGE_SIZE, PageRange, Place, Rights};
 
@@ -88,6 +88,27 @@ fn advice_about_many_areas_is_one_round() {
         environment.check_caches();
         assert_eq!(space.sizes().resident, 0);
     }
+}
+
+/// A CPU that keeps what it faulted at, which x86 does not.
+#[test]
+fn an_access_that_faults_again_and_again_for_nothing_is_helped() {
+    let (environment, space, whole) = many_areas();
+    space.protect(whole, Rights::READ, false).unwrap();
+    environment.load(&space, BASE).unwrap();
+    // Nobody is told of rights that are added.
+    space.protect(whole, READ_WRITE, false).unwrap();
+    let fault = || space.handle_fault(BASE, Access::WRITE, true);
+    // The first in a row.
+    fault().unwrap();
+    let before = environment.0.coherence.ledger().total(Row::Event(Event::SpuriousFault));
+    let mut faults = 0;
+    while environment.has_cached(BASE) && faults < 10 {
+        fault().unwrap();
+        faults += 1;
+    }
+    let counted = environment.0.coherence.ledger().total(Row::Event(Event::SpuriousFault)) - before;
+    assert_eq!((faults, counted), (3, 3));
 }
 
 #[test]
