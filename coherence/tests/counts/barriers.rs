@@ -211,5 +211,10 @@ fn who_registers_another_process_stays_what_it_is() {
     machine.on(1, || machine.coherence.register(&other, Registration::Global));
     machine.on(2, || machine.coherence.global_barrier());
     assert_eq!(counted(&machine), (1, 0), "CPU 1 still runs a registered process");
+    let third = machine.space(2);
+    machine.run(1, &third);
+    machine.on(1, || machine.coherence.register(&machine.space(3), Registration::Global));
+    machine.on(2, || machine.coherence.global_barrier());
+    assert_eq!(counted(&machine), (1, 0), "CPU 1 runs one that is not registered");
     machine.leave(1);
 }

@@ -338,16 +338,18 @@ pub(crate) const REGISTERED_BY_ANOTHER: Scenario = Scenario {
 /// Who finds a process registered relies on all that came before, without any barrier.
 pub(crate) const REGISTRATION_IS_THE_WORD: Scenario = Scenario {
     script: |world| {
+        // CPU 0, whose thread is the first, registers: loom tries no step early that another thread's look came before, if the stepping one
+        // has looked since.
         beside(
             world,
-            |world| {
-                world.x.store(1, Relaxed);
-                world.coherence.register(&world.spaces[0], Registration::Private);
-            },
             |world| {
                 if world.spaces[0].is_registered(Registration::Private) {
                     assert!(world.x.load(Relaxed) == 1, "{UNORDERED}: the word came before the deed");
                 }
+            },
+            |world| {
+                world.x.store(1, Relaxed);
+                world.coherence.register(&world.spaces[0], Registration::Private);
             },
         );
     },
