@@ -106,11 +106,12 @@ impl PrivateState {
         self.receives.set(u64::from(receives));
     }
 
-    /// Notes that a space has been loaded and is used (not borrowed) from here on. Before, [none](Self::set_none) was.
+    /// Notes that a space has been loaded and is used (not borrowed) from here on.
     #[inline]
     pub(crate) fn set_loaded(&self, space: SpaceId, slot: SlotIndex) {
         self.loaded.set(space.number());
         self.slot.set(slot.number());
+        self.set_lazy(false);
     }
 
     /// Notes that from here on no space may be used on this CPU: the kernel root has been loaded, or another root is about to be.
