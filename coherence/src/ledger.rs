@@ -27,6 +27,7 @@ names! {
         Reclaim "reclaim": "Pages were taken back while nobody asked, or are about to be.",
         Writeback "writeback": "Pages counted as clean from here on.",
         Merge "merge": "Pages with equal contents became one.",
+        Userfault "userfaultfd": "A monitor took the right to write from pages that it watches.",
         Exec "exec": "A new program replaced the address space.",
         Exit "exit": "The address space ended.",
         Membarrier "membarrier": "membarrier() asked for a memory barrier on other CPUs.",

@@ -198,6 +198,7 @@ impl Environment for TurnEnvironment {
     type Platform = TurnPlatform;
     type AreaLock = parking_lot::RawRwLock;
     type TableLock = TurnLock;
+    type Monitor = memory::Unmonitored;
 
     fn coherence(&self) -> &Coherence<TurnPlatform> {
         &self.0.coherence

@@ -192,6 +192,7 @@ impl Environment for ThreadEnvironment {
     type Platform = ThreadPlatform;
     type AreaLock = AreaLock;
     type TableLock = SpinLock;
+    type Monitor = memory::Unmonitored;
 
     fn coherence(&self) -> &Coherence<ThreadPlatform> {
         &self.0.coherence

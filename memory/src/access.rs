@@ -16,6 +16,7 @@ use crate::entry::Bits;
 use crate::environment::Environment;
 use crate::error::Fault;
 use crate::frame::FrameNumber;
+use crate::monitor::Origin;
 use crate::range::{PAGE_SIZE, USER_END, round_down};
 use crate::rights::Access;
 use crate::sync::AtomicU32;
@@ -145,7 +146,7 @@ impl<E: Environment> AddressSpace<E> {
     /// # Errors
     /// The fault.
     pub fn fault_in(&self, address: u64, access: Access) -> Result<(), Fault> {
-        self.handle_fault(address, access, false)
+        self.resolve(address, access, false, Origin::Kernel)
     }
 
     /// What a futex at this address is known by. A private futex needs no look at the memory; a shared one is known

@@ -12,13 +12,15 @@
 //! A flush is always waited for with the area lock held (so that nobody maps anything new at an address while some CPU
 //! still holds the old translation), and under a table lock only where the comment at that place says why.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use coherence::{Cause, Space};
-use lock_api::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use lock_api::{RwLock, RwLockReadGuard};
 
+use crate::announcements::{Announcements, Exclusive};
 use crate::area::{Area, AreaSnapshot};
 use crate::areas::Areas;
 use crate::changes::Changes;
@@ -30,6 +32,7 @@ use crate::heap::Heap;
 use crate::limits::{Limit, Limits};
 use crate::page_table::{Mapping, PageTable};
 use crate::range::PageRange;
+use crate::userfault::Monitors;
 
 /// One address space.
 pub struct AddressSpace<E: Environment> {
@@ -47,6 +50,8 @@ pub struct AddressSpace<E: Environment> {
     resident_peak: AtomicU64,
     /// The page of the latest spurious fault, and in its low bits how many there were in a row.
     pub(crate) spurious: AtomicU64,
+    /// Whether any area has ever been watched: what need not be asked of the others.
+    pub(crate) has_monitors: AtomicBool,
 }
 
 /// What the area lock protects.
@@ -54,6 +59,19 @@ pub(crate) struct Layout<E: Environment> {
     pub(crate) areas: Areas<E>,
     pub(crate) tables: PageTable<E>,
     pub(crate) heap: Heap,
+    /// Who watches areas.
+    pub(crate) monitors: Monitors<E>,
+    /// What they are told when the lock is released.
+    pub(crate) announcements: Option<Box<Announcements<E>>>,
+    /// Nothing will ever run here again.
+    pub(crate) has_ended: bool,
+}
+
+impl<E: Environment> Layout<E> {
+    fn new(areas: Areas<E>, tables: PageTable<E>) -> Self {
+        let (heap, monitors) = (Heap::default(), Monitors::new());
+        Self { areas, tables, heap, monitors, announcements: None, has_ended: false }
+    }
 }
 
 /// Sizes of an address space in pages.
@@ -68,7 +86,6 @@ pub struct Sizes {
 }
 
 pub(crate) type Shared<'a, E> = RwLockReadGuard<'a, <E as Environment>::AreaLock, Layout<E>>;
-pub(crate) type Exclusive<'a, E> = RwLockWriteGuard<'a, <E as Environment>::AreaLock, Layout<E>>;
 
 impl<E: Environment> AddressSpace<E> {
     /// An address space with nothing in it.
@@ -86,12 +103,13 @@ impl<E: Environment> AddressSpace<E> {
             environment: environment.clone(),
             space,
             tables_in_place: tables.view(),
-            layout: RwLock::new(Layout { areas: Areas::new(itself.clone()), tables, heap: Heap::default() }),
+            layout: RwLock::new(Layout::new(Areas::new(itself.clone()), tables)),
             places: RwLock::new(()),
             limits,
             resident: AtomicU64::new(0),
             resident_peak: AtomicU64::new(0),
             spurious: AtomicU64::new(0),
+            has_monitors: AtomicBool::new(false),
         }))
     }
 
@@ -142,7 +160,7 @@ impl<E: Environment> AddressSpace<E> {
     }
 
     pub(crate) fn exclusive(&self) -> Exclusive<'_, E> {
-        self.layout.write()
+        Exclusive::new(self.layout.write())
     }
 
     pub(crate) fn changes(&self, cause: Cause) -> Changes<'_, E> {
@@ -235,6 +253,8 @@ impl<E: Environment> AddressSpace<E> {
         self.note_gone(gone);
         layout.areas.take_all();
         layout.heap = Heap::default();
+        layout.monitors = Monitors::new();
+        layout.has_ended = true;
     }
 }
 

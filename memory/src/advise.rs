@@ -2,13 +2,17 @@
 //!
 //! Areas stay, so what is dropped comes back by the next fault; `drop_pages` says how that is kept in order.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use coherence::Cause;
 
 use crate::address_space::{AddressSpace, Layout};
+use crate::announcements::Announcements;
 use crate::area::{Area, AreaFlags};
 use crate::environment::Environment;
 use crate::error::{Error, Fault};
 use crate::mistake::{Mistake, is_made};
+use crate::monitor::{Event, Monitor, Wishes};
 use crate::page_table::LEAF_SPAN;
 use crate::range::PageRange;
 use crate::rights::{Access, Rights};
@@ -59,9 +63,9 @@ impl<E: Environment> AddressSpace<E> {
     /// that cannot be.
     pub fn advise(&self, range: PageRange, advice: Advice) -> Result<(), Error> {
         match advice {
-            Advice::DontNeed => self.drop_pages(range, Cause::Dontneed, false),
-            Advice::DontNeedLocked => self.drop_pages(range, Cause::Dontneed, true),
-            Advice::Free => self.drop_pages(range, Cause::Free, false),
+            Advice::DontNeed => self.tell_and_drop(range, Cause::Dontneed, false),
+            Advice::DontNeedLocked => self.tell_and_drop(range, Cause::Dontneed, true),
+            Advice::Free => self.tell_and_drop(range, Cause::Free, false),
             Advice::Populate { write } => self.populate_strictly(range, write),
             Advice::Mark { flag, set } => self.mark(range, flag, set),
             Advice::Pages { large } => {
@@ -79,6 +83,33 @@ impl<E: Environment> AddressSpace<E> {
             Advice::Hint | Advice::Age if self.shared().areas.is_covered(range) => Ok(()),
             Advice::Hint | Advice::Age => Err(Error::OutOfMemory),
         }
+    }
+
+    /// Tells monitors that want to hear of it that pages are about to be dropped, waits until they have heard, and drops them.
+    fn tell_and_drop(&self, range: PageRange, cause: Cause, even_locked: bool) -> Result<(), Error> {
+        if self.has_monitors.load(Relaxed) {
+            self.tell_of_removal(range, (cause, even_locked));
+        }
+        self.drop_pages(range, cause, even_locked)
+    }
+
+    #[cold]
+    fn tell_of_removal(&self, range: PageRange, refusal: (Cause, bool)) {
+        let mut announcements = Announcements::<E>::NONE;
+        let layout = self.shared();
+        for area in layout.areas.overlapping(range) {
+            if is_refused(area, refusal) {
+                break;
+            }
+            if let Some(monitor) = layout.monitors.of(area)
+                && monitor.wishes().contains(Wishes::REMOVE)
+                && let Some(part) = area.range().intersection(&range)
+            {
+                announcements.note(monitor, Event::Remove(part));
+            }
+        }
+        drop(layout);
+        announcements.tell();
     }
 
     /// Drops the pages of a range, and flushes before anybody can bring one of them back: a thread that did would see
@@ -150,7 +181,7 @@ impl<E: Environment> AddressSpace<E> {
             self.populate(part, Access { write, execute: false }).map_err(|fault| match fault {
                 Fault::OutOfMemory | Fault::NotMapped => Error::OutOfMemory,
                 Fault::NotAllowed => Error::Invalid,
-                Fault::Bus => Error::NotMapped,
+                Fault::Bus | Fault::Abandoned => Error::NotMapped,
             })?;
             start = part.end();
         }
@@ -203,13 +234,11 @@ impl<E: Environment> AddressSpace<E> {
 fn for_each_droppable<E: Environment>(
     layout: &Layout<E>,
     range: PageRange,
-    (cause, even_locked): (Cause, bool),
+    refusal: (Cause, bool),
     mut drop_part: impl FnMut(PageRange),
 ) -> Result<(), Error> {
     for area in layout.areas.overlapping(range) {
-        let is_refused = (area.has_flag(AreaFlags::LOCKED) && !even_locked)
-            || (cause == Cause::Free && !area.is_private_anonymous());
-        if is_refused {
+        if is_refused(area, refusal) {
             return Err(Error::Invalid);
         }
         if let Some(part) = area.range().intersection(&range) {
@@ -217,4 +246,10 @@ fn for_each_droppable<E: Environment>(
         }
     }
     if layout.areas.is_covered(range) { Ok(()) } else { Err(Error::OutOfMemory) }
+}
+
+/// Whether an area's pages may not be dropped, by whom and however that is asked.
+fn is_refused<E: Environment>(area: &Area<E>, (cause, even_locked): (Cause, bool)) -> bool {
+    (area.has_flag(AreaFlags::LOCKED) && !even_locked)
+        || (cause == Cause::Free && !area.is_private_anonymous())
 }

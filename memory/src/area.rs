@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use intrusive_collections::RBTreeAtomicLink;
 
@@ -10,6 +10,7 @@ use crate::address_space::AddressSpace;
 use crate::backing::{BackingRef, Identity};
 use crate::environment::Environment;
 use crate::mappings::Registration;
+use crate::monitor::Watch;
 use crate::range::{PAGE_SIZE, PageRange};
 use crate::rights::Rights;
 
@@ -39,6 +40,26 @@ bitflags::bitflags! {
         const LARGE_PAGES = 1024;
         /// `MADV_NOHUGEPAGE`: no large pages.
         const SMALL_PAGES = 2048;
+        /// A monitor wants to hear of pages that are missing ([`Watch::MISSING`]).
+        const WATCHED_MISSING = 512;
+        /// A monitor wants to hear of stores to pages that it guards ([`Watch::STORES`]).
+        const WATCHED_STORES = 4096;
+        /// A monitor wants to hear of pages that are there and not mapped ([`Watch::MINOR`]).
+        const WATCHED_MINOR = 8192;
+    }
+}
+
+impl AreaFlags {
+    /// Any of the three. An area has one of these if and only if it has a watcher.
+    pub(crate) const WATCHED: Self =
+        Self::WATCHED_MISSING.union(Self::WATCHED_STORES).union(Self::WATCHED_MINOR);
+
+    pub(crate) fn watching(watch: Watch) -> Self {
+        let mut flags = Self::empty();
+        flags.set(Self::WATCHED_MISSING, watch.contains(Watch::MISSING));
+        flags.set(Self::WATCHED_STORES, watch.contains(Watch::STORES));
+        flags.set(Self::WATCHED_MINOR, watch.contains(Watch::MINOR));
+        flags
     }
 }
 
@@ -105,6 +126,8 @@ pub(crate) struct Area<E: Environment> {
     /// Whether a page of the area's own may be mapped in it (zeroes written to, or a copy of an object's page). Until
     /// then fork has nothing to copy here. Set under the shared area lock, read and merged under the exclusive one.
     private_pages: AtomicBool,
+    /// The number of the monitor that watches it, among its space's; 0 is none.
+    watcher: AtomicU32,
     /// The most that `mprotect` may give: a shared mapping of a file opened for reading never becomes writable.
     pub(crate) may: Rights,
     pub(crate) source: Source<E>,
@@ -127,6 +150,7 @@ impl<E: Environment> Area<E> {
             rights: AtomicU8::new(rights.bits()),
             flags: AtomicU16::new(flags.bits()),
             private_pages: AtomicBool::new(false),
+            watcher: AtomicU32::new(0),
             may,
             source,
             registration: None,
@@ -151,6 +175,7 @@ impl<E: Environment> Area<E> {
         let source = self.source.moved(address, target.start());
         let moved = Self::new(target, self.rights(), self.may, self.flags(), source);
         moved.private_pages.store(self.has_private_pages(), Relaxed);
+        moved.watcher.store(self.watcher(), Relaxed);
         moved
     }
 
@@ -203,6 +228,34 @@ impl<E: Environment> Area<E> {
         self.flags().contains(flag)
     }
 
+    /// Whether a monitor is told of some of its faults.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.flags().intersects(AreaFlags::WATCHED)
+    }
+
+    /// The number of the monitor that is told; 0 is none.
+    pub(crate) fn watcher(&self) -> u32 {
+        self.watcher.load(Relaxed)
+    }
+
+    /// Lets the monitor of that number watch it.
+    pub(crate) fn set_watch(&self, watcher: u32, watch: Watch) {
+        let flags = self.flags().difference(AreaFlags::WATCHED).union(AreaFlags::watching(watch));
+        self.flags.store(flags.bits(), Relaxed);
+        self.watcher.store(watcher, Relaxed);
+    }
+
+    /// Lets the monitor of that number, in another space, watch it as it was watched.
+    pub(crate) fn set_watcher(&self, watcher: u32) {
+        self.watcher.store(watcher, Relaxed);
+    }
+
+    /// Lets nobody watch it.
+    pub(crate) fn clear_watch(&self) {
+        self.set_watch(0, Watch::empty());
+    }
+
     /// The object that it maps.
     pub(crate) fn backing(&self) -> Option<&BackingRef<E>> {
         match &self.source {
@@ -248,6 +301,7 @@ impl<E: Environment> Area<E> {
             && self.rights() == next.rights()
             && self.may == next.may
             && self.flags() == next.flags()
+            && self.watcher() == next.watcher()
             && self.source.is_same(&next.source)
     }
 

@@ -1,7 +1,8 @@
 //! One entry of an x86-64 page table, and what it means to `coherence`.
 //!
-//! Of the bits that hardware ignores we use one: `RESIDENT` says that the entry holds a reference to its frame, also
-//! while the entry is not present because the mapping allows nothing (`PROT_NONE`). An entry that is zero is empty;
+//! Of the bits that hardware ignores we use two. `RESIDENT` says that the entry holds a reference to its frame, also
+//! while the entry is not present because the mapping allows nothing (`PROT_NONE`). `GUARDED` says that a monitor is to hear
+//! of a store before it is made (`userfault_guard`): such an entry is never writable, whatever its area allows. An entry that is zero is empty;
 //! there are no others.
 
 use coherence::Translation;
@@ -30,6 +31,8 @@ bitflags::bitflags! {
         const GLOBAL = 1 << 8;
         /// Software: the entry holds a frame.
         const RESIDENT = 1 << 9;
+        /// Software: a store is the monitor's to allow. Only in areas that are watched for stores.
+        const GUARDED = 1 << 10;
         /// Instruction fetches are not allowed.
         const NO_EXECUTE = 1 << 63;
     }
@@ -98,14 +101,15 @@ impl Entry {
         self.has(Bits::HUGE)
     }
 
-    /// The same page with other rights.
+    /// The same page with other rights. A guarded one does not become writable.
     pub(crate) fn with_rights(self, rights: Rights, writable: bool) -> Self {
         let changed = Bits::PRESENT | Bits::WRITABLE | Bits::USER | Bits::NO_EXECUTE;
         let mut bits = Bits::from_bits_retain(self.0) - changed;
         if !rights.is_empty() {
             bits |= Bits::PRESENT | Bits::USER;
         }
-        bits.set(Bits::WRITABLE, writable && rights.contains(Rights::WRITE));
+        let writable = writable && rights.contains(Rights::WRITE) && !bits.contains(Bits::GUARDED);
+        bits.set(Bits::WRITABLE, writable);
         bits.set(Bits::NO_EXECUTE, !rights.contains(Rights::EXECUTE));
         Self(bits.bits())
     }
@@ -113,6 +117,11 @@ impl Entry {
     /// The same rights and marks for another frame.
     pub(crate) fn with_frame(self, frame: FrameNumber) -> Self {
         Self(self.0 & !FRAME_MASK | frame.address())
+    }
+
+    /// The same page, which is not to be written before a monitor has heard of it.
+    pub(crate) fn guarded(self) -> Self {
+        self.without(Bits::WRITABLE).with(Bits::GUARDED)
     }
 
     pub(crate) fn with(self, bits: Bits) -> Self {
@@ -171,7 +180,7 @@ impl From<Entry> for Translation {
             global: entry.has(Bits::GLOBAL),
             huge: entry.has(Bits::HUGE),
             other: entry.0 & !known,
-            software: entry.0 & Bits::RESIDENT.bits(),
+            software: entry.0 & Bits::RESIDENT.union(Bits::GUARDED).bits(),
         }
     }
 }
@@ -208,5 +217,13 @@ mod tests {
         assert!(!entry.is_present() && !entry.is_empty() && entry.frame() == FrameNumber(7));
         assert!(!entry.permits(Access::READ));
         assert!(!Translation::from(entry).present);
+    }
+
+    #[test]
+    fn a_guarded_page_is_not_writable_whatever_it_is_given() {
+        let entry = Entry::page(FrameNumber(7), Rights::all(), true).guarded();
+        let raised = entry.with_rights(Rights::empty(), false).with_rights(Rights::all(), true);
+        assert!(!raised.permits(Access::WRITE) && raised.permits(Access::READ) && raised.has(Bits::GUARDED));
+        assert!(raised.without(Bits::GUARDED).with_rights(Rights::all(), true).permits(Access::WRITE));
     }
 }

@@ -4,6 +4,7 @@ use coherence::{Coherence, CpuId, Platform};
 use lock_api::{RawMutex, RawRwLock};
 
 use crate::frames::Frames;
+use crate::monitor::Monitor;
 use crate::sync::AtomicU64;
 
 /// The surroundings of all address spaces of one machine: its physical memory, its coherence, its locks.
@@ -18,6 +19,8 @@ pub trait Environment: Clone + Send + Sync + 'static {
     /// Locks one page table, one object, one cache of frames. It spins, with interrupts left as they are; if they are
     /// off, its waiting loop answers shootdown requests (flushes are requested while table locks are held).
     type TableLock: RawMutex + Send + Sync + 'static;
+    /// Who may be told of faults: [`Unmonitored`](crate::Unmonitored) where nobody is.
+    type Monitor: Monitor<Self>;
 
     /// The one coherence of the machine.
     fn coherence(&self) -> &Coherence<Self::Platform>;

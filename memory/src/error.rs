@@ -25,6 +25,10 @@ pub enum Error {
     Busy,
     /// `EOVERFLOW`: a number that has no room.
     Overflow,
+    /// `ENOENT`: nothing there that a monitor may fill in.
+    NotFound,
+    /// `ESRCH`: the address space has ended.
+    Ended,
 }
 
 /// Why an access to user memory could not be allowed.
@@ -36,6 +40,8 @@ pub enum Fault {
     NotAllowed,
     /// The mapping's object has no page there: `SIGBUS` with `BUS_ADRERR`.
     Bus,
+    /// The monitor that was asked had not answered when the program had to end. It is not going to look at what it gets.
+    Abandoned,
     /// No frame could be had. The kernel picks a victim, names it and kills it; the access is then retried.
     OutOfMemory,
 }

@@ -4,7 +4,7 @@
 //! be?), then at the entry (why was it not?), prepares what is needed without the table's lock, takes the lock, and
 //! installs it only if the entry is still what it was; else another CPU was faster, and we look again.
 //!
-//! What the entry says decides:
+//! In an area that is watched, the fault may be its monitor's to resolve (`userfault`). Else what the entry says decides:
 //! * empty: bring in the page, or a large one around it (`large`). Nothing can be cached, so nothing is flushed.
 //! * allows the access: *spurious* if hardware said that the page was present (it held an older entry, with less
 //!   rights, which the fault itself dropped), else *raced*: another CPU brought the page in. Either way: retry.
@@ -25,9 +25,11 @@ use crate::error::{Error, Fault};
 use crate::frame::FrameRef;
 use crate::limits::Limit;
 use crate::map::has_guard_gap;
+use crate::monitor::Origin;
 use crate::object::MemoryObject;
 use crate::range::{PAGE_SIZE, PageRange, USER_END, round_down};
 use crate::rights::{Access, Rights};
+use crate::userfault::Told;
 
 /// So many spurious faults of one page in a row are believed to be the hardware's business.
 const MOST_SPURIOUS: u64 = 4;
@@ -41,14 +43,26 @@ pub(crate) enum Attempt {
 }
 
 impl<E: Environment> AddressSpace<E> {
-    /// Resolves a page fault at a user address, or says why the access may not be. `present` is what hardware said:
+    /// Resolves a page fault of the program at a user address, or says why the access may not be. `present` is what hardware said:
     /// it found an entry, and that did not allow the access.
     ///
-    /// May sleep (for the area lock). Interrupts must be on.
+    /// May sleep (for the area lock, and for a monitor). Interrupts must be on.
     ///
     /// # Errors
     /// As [`Fault`] says. After [`Fault::OutOfMemory`] nothing has changed, and the access may be retried.
     pub fn handle_fault(&self, address: u64, access: Access, present: bool) -> Result<(), Fault> {
+        self.resolve(address, access, present, Origin::User)
+    }
+
+    /// As [`AddressSpace::handle_fault`], whoever's access it is.
+    #[inline]
+    pub(crate) fn resolve(
+        &self,
+        address: u64,
+        access: Access,
+        present: bool,
+        origin: Origin,
+    ) -> Result<(), Fault> {
         if address >= USER_END {
             return Err(Fault::NotMapped);
         }
@@ -62,6 +76,14 @@ impl<E: Environment> AddressSpace<E> {
             };
             if !area.rights().allow(access) {
                 return Err(Fault::NotAllowed);
+            }
+            if area.is_watched()
+                && let Some(reason) = self.reason_to_tell(&layout, area, page, access)
+            {
+                match self.tell_fault(layout, (address, access, origin), reason)? {
+                    Told::Again => continue,
+                    Told::Later => return Ok(()),
+                }
             }
             let seen = layout.tables.peek(page);
             let attempt = if seen.is_empty() {
@@ -115,7 +137,7 @@ impl<E: Environment> AddressSpace<E> {
         while page < range.end() {
             let is_there = self.shared().tables.peek(page).permits(access);
             if !is_there {
-                self.handle_fault(page, access, false)?;
+                self.resolve(page, access, false, Origin::Kernel)?;
                 self.environment.yield_if_needed();
             }
             page += PAGE_SIZE;

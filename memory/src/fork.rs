@@ -7,6 +7,8 @@
 //! (`copy_on_write` relies on it).
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering::Relaxed;
 
 use coherence::Cause;
 
@@ -17,7 +19,36 @@ use crate::entry::Bits;
 use crate::environment::Environment;
 use crate::error::OutOfMemory;
 use crate::mistake::{Mistake, is_made};
+use crate::monitor::{Event, Monitor, Wishes};
 use crate::page_table::Mapping;
+
+/// Monitors for the child's areas whose parents' want to watch them, by the numbers of those. Each is told of its own.
+fn inherit_monitors<E: Environment>(
+    layout: &mut Layout<E>,
+    child: &Arc<AddressSpace<E>>,
+) -> Vec<(u32, Arc<E::Monitor>)> {
+    if layout.monitors.is_empty() {
+        return Vec::new();
+    }
+    let mut inherited: Vec<(u32, Arc<E::Monitor>)> = Vec::new();
+    let mut told = Vec::new();
+    for area in layout.areas.iter().filter(|area| !area.has_flag(AreaFlags::NOT_FORKED)) {
+        let Some(monitor) = layout.monitors.of(area) else { continue };
+        let is_known = inherited.iter().any(|(number, _)| *number == area.watcher());
+        if monitor.wishes().contains(Wishes::FORK) && !is_known {
+            let for_child = monitor.for_child(&Arc::downgrade(child));
+            inherited.push((area.watcher(), for_child.clone()));
+            told.push((monitor.clone(), for_child));
+        }
+    }
+    if !inherited.is_empty() {
+        child.has_monitors.store(true, Relaxed);
+    }
+    for (monitor, for_child) in told {
+        layout.announce(&monitor, Event::Fork(for_child));
+    }
+    inherited
+}
 
 impl<E: Environment> AddressSpace<E> {
     /// A copy of this address space, as a forked child gets it.
@@ -27,9 +58,10 @@ impl<E: Environment> AddressSpace<E> {
     /// a fault to become writable again).
     pub fn fork(&self) -> Result<Arc<Self>, OutOfMemory> {
         let child = Self::with_limits(&self.environment, self.limits.copy())?;
-        let layout = self.exclusive();
+        let mut layout = self.exclusive();
         let mut changes = self.changes(Cause::Fork);
-        let copied = self.copy_into(&child, &layout, &mut changes);
+        let inherited = inherit_monitors(&mut layout, &child);
+        let copied = self.copy_into(&child, &layout, &inherited, &mut changes);
         if is_made(Mistake::ForkFlushedAfterUnlock) {
             drop(layout);
         }
@@ -42,6 +74,7 @@ impl<E: Environment> AddressSpace<E> {
         &self,
         child: &Self,
         layout: &Layout<E>,
+        monitors: &[(u32, Arc<E::Monitor>)],
         changes: &mut Changes<'_, E>,
     ) -> Result<(), OutOfMemory> {
         let mut copy = child.exclusive();
@@ -49,10 +82,17 @@ impl<E: Environment> AddressSpace<E> {
         for area in layout.areas.iter().filter(|area| !area.has_flag(AreaFlags::NOT_FORKED)) {
             let inherited = area.with_range(area.range());
             inherited.set_flags(area.flags() - AreaFlags::LOCKED);
+            if area.is_watched() {
+                match monitors.iter().find(|(number, _)| *number == area.watcher()) {
+                    Some((_, monitor)) => inherited.set_watcher(copy.monitors.enter(monitor)),
+                    None => inherited.clear_watch(),
+                }
+            }
+            let stays_guarded = inherited.has_flag(AreaFlags::WATCHED_STORES);
             copy.areas.push(inherited);
             let is_needed = !area.is_shared() && area.has_private_pages();
             if is_needed && !area.has_flag(AreaFlags::WIPED_ON_FORK) {
-                self.copy_pages(child, layout, &copy, area, changes)?;
+                self.copy_pages(child, (layout, &copy), area, stays_guarded, changes)?;
             }
         }
         Ok(())
@@ -61,9 +101,9 @@ impl<E: Environment> AddressSpace<E> {
     fn copy_pages(
         &self,
         child: &Self,
-        layout: &Layout<E>,
-        copy: &Layout<E>,
+        (layout, copy): (&Layout<E>, &Layout<E>),
         area: &Area<E>,
+        stays_guarded: bool,
         changes: &mut Changes<'_, E>,
     ) -> Result<(), OutOfMemory> {
         let frames = self.environment.frames();
@@ -96,6 +136,9 @@ impl<E: Environment> AddressSpace<E> {
                     shared = new;
                 }
                 frames.acquire(shared.frame());
+                if !stays_guarded {
+                    shared = shared.without(Bits::GUARDED);
+                }
                 // No flush for the child: its entry was empty, and it has never run.
                 target.replace(address, shared);
                 copied += 1;

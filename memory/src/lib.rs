@@ -26,6 +26,7 @@ mod address_space;
 mod advise;
 #[cfg(simulated)]
 mod agent;
+mod announcements;
 mod area;
 mod areas;
 mod backing;
@@ -57,6 +58,7 @@ mod map;
 mod mappings;
 mod merge;
 mod mistake;
+mod monitor;
 mod object;
 mod page_batch;
 mod page_table;
@@ -70,6 +72,9 @@ mod split;
 mod sync;
 mod truncate;
 mod unmap;
+mod userfault;
+mod userfault_fill;
+mod userfault_guard;
 
 pub use access::FutexKey;
 pub use address_space::{AddressSpace, Sizes};
@@ -87,6 +92,7 @@ pub use limits::Limit;
 pub use map::{MapRequest, Place};
 #[cfg(simulated)]
 pub use mistake::{Mistake, make_mistake};
+pub use monitor::{Event, Monitor, Origin, Reason, Unmonitored, Waited, Watch, WatchedFault, Wishes};
 pub use object::MemoryObject;
 pub use range::{PAGE_SIZE, PageRange, RangeError, USER_END, is_aligned, round_down, round_up};
 pub use remap::{MoveTo, RemapRequest};

@@ -43,6 +43,20 @@ pub enum Mistake {
     MovedTableNotFlushed,
     /// `mremap` flushes a table that it moved as one large page.
     MovedTableFlushedAsOnePage,
+    /// Guarding pages against stores flushes after the table's lock is released.
+    GuardFlushedAfterUnlock,
+    /// A page that is no longer guarded becomes writable, whoever else it belongs to.
+    UnguardedWithoutAskingWhoOwns,
+    /// A private copy of a page is writable, though the page was guarded while the copy was made ready.
+    GuardLostInCopy,
+    /// Pages that come to where nobody watches stay guarded.
+    GuardKeptWhenMoved,
+    /// A fault is told, and waits, without another look at whether it has been resolved.
+    ToldWithoutLookingAgain,
+    /// An area is taken from its monitor, and who waits there goes on waiting.
+    UnwatchedWithoutWaking,
+    /// A page is filled in where the area was a moment ago.
+    FilledWithoutLookingAgain,
     /// `mremap` makes tables as it needs them, and gives up in the middle when there is no memory for one.
     MoveGivenUpInTheMiddle,
     /// Small entries are put in the place of a large one before that is flushed.

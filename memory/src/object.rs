@@ -18,7 +18,7 @@ use lock_api::Mutex;
 
 use crate::backing::{Backing, BackingError, Identity};
 use crate::environment::Environment;
-use crate::error::OutOfMemory;
+use crate::error::{Error, OutOfMemory};
 use crate::frame::FrameRef;
 use crate::mappings::Mappings;
 use crate::range::PAGE_SIZE;
@@ -116,6 +116,26 @@ impl<E: Environment> MemoryObject<E> {
         gone
     }
 
+    /// Whether a page holds something: one that is in memory, or one that the object started with.
+    pub(crate) fn has_page(&self, page: u64) -> bool {
+        let contents = self.contents.lock();
+        contents.has_page(page)
+    }
+
+    /// Takes a frame as the page where it has none.
+    pub(crate) fn provide(&self, page: u64, frame: &FrameRef<E>) -> Result<(), Error> {
+        let mut contents = self.contents.lock();
+        if page >= contents.size.div_ceil(PAGE_SIZE) {
+            return Err(Error::NotMapped);
+        }
+        if contents.has_page(page) {
+            return Err(Error::Exists);
+        }
+        self.environment.frames().note_dirty(frame.number());
+        contents.pages.insert(page, frame.clone());
+        Ok(())
+    }
+
     /// Who maps it.
     pub(crate) fn mappings(&self) -> &Mappings<E> {
         &self.mappings
@@ -199,6 +219,10 @@ impl<E: Environment> MemoryObject<E> {
 }
 
 impl<E: Environment> Contents<E> {
+    fn has_page(&self, page: u64) -> bool {
+        page < (self.original.len() as u64).div_ceil(PAGE_SIZE) || self.pages.contains_key(&page)
+    }
+
     /// The frame of a page, made now if it is not there.
     fn page(&mut self, environment: &E, page: u64) -> Result<&FrameRef<E>, OutOfMemory> {
         use alloc::collections::btree_map::Entry;

@@ -129,6 +129,7 @@ impl<E: Environment> AddressSpace<E> {
         }
         relocation.finish(is_anonymous);
         if !keep_source {
+            layout.announce_unmap(source);
             layout.areas.remove(source);
         }
         Ok(())

@@ -3,11 +3,13 @@
 use coherence::Cause;
 
 use crate::address_space::{AddressSpace, Layout};
-use crate::area::Area;
+use crate::area::{Area, AreaFlags};
 use crate::areas::gap_end_below;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::map::{Place, find_place};
+use crate::mistake::{Mistake, is_made};
+use crate::monitor::{Event, Monitor, Wishes};
 use crate::range::{PAGE_SIZE, PageRange, USER_END, is_aligned, round_down};
 
 /// What `mremap` is asked for. The numbers are the program's, unchecked.
@@ -69,7 +71,7 @@ impl<E: Environment> AddressSpace<E> {
             return Err(Error::OutOfMemory);
         }
         let target = find_place(&mut layout, Place::Anywhere { hint: 0 }, new_length)?;
-        self.move_mapping(&mut layout, request, target)
+        self.move_mapping(&mut layout, request, target, old_length)
     }
 
     fn remap_elsewhere(&self, layout: &mut Layout<E>, mut request: RemapRequest) -> Result<u64, Error> {
@@ -90,13 +92,14 @@ impl<E: Environment> AddressSpace<E> {
                 Place::Fixed(address)
             }
         };
+        let told_length = request.old_length;
         if request.old_length > request.new_length {
             self.shrink(layout, request)?;
             request.old_length = request.new_length;
         }
         self.check_resize(layout, request)?;
         let target = find_place(layout, place, request.new_length)?;
-        self.move_mapping(layout, request, target)
+        self.move_mapping(layout, request, target, told_length)
     }
 
     /// Unmaps what lies behind the new length.
@@ -128,6 +131,7 @@ impl<E: Environment> AddressSpace<E> {
         layout: &mut Layout<E>,
         request: RemapRequest,
         target: PageRange,
+        told_length: u64,
     ) -> Result<u64, Error> {
         layout.areas.check_count(3)?;
         let source = PageRange::new(request.address, request.old_length).ok();
@@ -136,9 +140,24 @@ impl<E: Environment> AddressSpace<E> {
         }
         let area = layout.areas.find(request.address).ok_or(Error::NotMapped)?;
         let moved = area.moved(request.address, target);
+        let was_guarded = area.has_flag(AreaFlags::WATCHED_STORES);
+        let monitor = layout.monitors.of(area).cloned();
+        let stays_watched = monitor.filter(|monitor| monitor.wishes().contains(Wishes::REMAP));
+        match &stays_watched {
+            Some(monitor) => {
+                let (from, to) = (request.address, target.start());
+                layout.announce(monitor, Event::Remap { from, to, length: told_length });
+            }
+            None => moved.clear_watch(),
+        }
         layout.areas.insert(moved);
         if let Some(source) = source {
             self.relocate(layout, source, target.start(), request.keep_source)?;
+        }
+        if was_guarded && stays_watched.is_none() && !is_made(Mistake::GuardKeptWhenMoved) {
+            // Linux once left them guarded, with nobody to ask (CVE-2025-21696).
+            let area = layout.areas.find(target.start()).ok_or(Error::NotMapped)?;
+            self.unguard_pages(&layout.tables, area, target);
         }
         Ok(target.start())
     }

@@ -34,6 +34,7 @@ impl<E: Environment> AddressSpace<E> {
     /// mapped anew at once.
     pub(crate) fn remove(&self, layout: &mut Layout<E>, range: PageRange, cause: Cause) {
         let Some(leaving) = layout.areas.leaving(range) else { return };
+        layout.announce_unmap(range);
         let mut changes = self.changes(cause);
         self.cut(&layout.tables, range, &mut changes);
         self.zap(&layout.tables, range, &mut changes);

@@ -119,6 +119,12 @@ impl Operation {
                 "does so only where madvise(MADV_MERGEABLE) asked for it, with two flushes for each page",
                 "ask for it only where much memory is equal and little of it is written",
             ),
+            Cause::Userfault => (
+                "userfaultfd",
+                "a monitor's write-protecting of the pages that it watches",
+                "too flushes once for each call",
+                "let the monitor protect larger ranges at once",
+            ),
             Cause::Exec => (
                 "execve",
                 "address spaces that a new program replaces",

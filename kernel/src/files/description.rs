@@ -6,7 +6,7 @@
 
 use super::epoll::Interest;
 use super::file::{File, Patience, Positions};
-use super::{Destination, Entry, Inode, Source, lock};
+use super::{Destination, Entry, Inode, Readiness, Source, lock};
 use crate::sync::{Mutex, SpinLock};
 use crate::syscall::Errno;
 use alloc::boxed::Box;
@@ -86,6 +86,11 @@ impl Description {
 
     pub(crate) fn patience(&self) -> Patience {
         if self.flags() & abi::O_NONBLOCK != 0 { Patience::Refuse } else { Patience::Wait }
+    }
+
+    /// What can be done at once.
+    pub(crate) fn readiness(&self) -> Readiness {
+        self.file.polled(self.patience())
     }
 
     /// Reads at the position and moves it on.

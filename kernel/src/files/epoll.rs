@@ -202,7 +202,7 @@ impl Epoll {
         }
         drop(interests);
         // What was ready before the registration is an event too.
-        interest.notify(file.readiness());
+        interest.notify(description.readiness());
         Ok(())
     }
 
@@ -211,7 +211,7 @@ impl Epoll {
         let interest =
             self.interests.lock().get(&key_of(descriptor, description)).cloned().ok_or(Errno::ENOENT)?;
         *interest.request.lock() = request;
-        interest.notify(description.file().readiness());
+        interest.notify(description.readiness());
         Ok(())
     }
 
@@ -258,7 +258,7 @@ impl Epoll {
             // Before the file is asked: a change after that queues it again.
             interest.queued.store(false, Ordering::Release);
             let Some(description) = interest.description.upgrade() else { continue };
-            let found = description.file().readiness() & interest.mask();
+            let found = description.readiness() & interest.mask();
             if found.is_empty() {
                 continue;
             }
@@ -298,7 +298,7 @@ impl File for Epoll {
         let queued: Vec<_> = self.ready.list.lock().iter().cloned().collect();
         let any = queued.iter().any(|interest| {
             let description = interest.description.upgrade();
-            description.is_some_and(|description| description.file().readiness().intersects(interest.mask()))
+            description.is_some_and(|description| description.readiness().intersects(interest.mask()))
         });
         if any { Readiness::READABLE } else { Readiness::empty() }
     }

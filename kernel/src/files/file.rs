@@ -54,6 +54,11 @@ pub(crate) trait File: Any + Send + Sync {
         Readiness::READABLE | Readiness::WRITABLE
     }
 
+    /// What `poll` finds, for an opening that waits or does not.
+    fn polled(&self, _patience: Patience) -> Readiness {
+        self.readiness()
+    }
+
     /// Who looks at this file: one list for each thing it waits for. A file without a list can be polled but
     /// not be added to an epoll instance.
     fn observers(&self) -> [Option<&Observers>; 2] {

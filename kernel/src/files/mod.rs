@@ -45,6 +45,7 @@ mod table;
 mod timer_file;
 pub(crate) mod transfer;
 pub(crate) mod tree;
+mod userfault;
 mod waiting;
 pub(crate) mod walk;
 
@@ -68,3 +69,4 @@ pub(crate) use socket::Socket;
 pub(crate) use table::FileTable;
 pub(crate) use timer_file::{Setting as TimerSetting, TimerFile};
 pub(crate) use transfer::{Destination, Source, UserMemory};
+pub(crate) use userfault::{Context as UserfaultContext, may_watch_the_kernel, userfault};

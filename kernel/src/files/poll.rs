@@ -28,7 +28,7 @@ fn found(files: &[Wanted]) -> Option<Vec<Readiness>> {
     let ready: Vec<_> = files
         .iter()
         .map(|wanted| match wanted {
-            Some((description, events)) => description.file().readiness() & (*events | Readiness::ALWAYS),
+            Some((description, events)) => description.readiness() & (*events | Readiness::ALWAYS),
             None => Readiness::empty(),
         })
         .collect();

@@ -19,6 +19,7 @@ impl Environment for Kernel {
     type Platform = shootdown::Machine;
     type AreaLock = RawRwLock;
     type TableLock = RawSpinLock;
+    type Monitor = crate::files::UserfaultContext;
 
     fn coherence(&self) -> &Coherence<shootdown::Machine> {
         &COHERENCE

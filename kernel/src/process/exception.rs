@@ -44,7 +44,8 @@ pub(crate) fn fault(address: u64, error: u64, reason: Fault) {
         Fault::NotMapped => Information::fault(Signal::SIGSEGV, code::SEGV_MAPERR, address),
         Fault::NotAllowed => Information::fault(Signal::SIGSEGV, code::SEGV_ACCERR, address),
         Fault::Bus => Information::fault(Signal::SIGBUS, code::BUS_ADRERR, address),
-        Fault::OutOfMemory => Information::from_kernel(Signal::SIGKILL),
+        // It is ending as it is.
+        Fault::OutOfMemory | Fault::Abandoned => Information::from_kernel(Signal::SIGKILL),
     });
 }
 

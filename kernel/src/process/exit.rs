@@ -37,6 +37,7 @@ pub(crate) fn end_thread(status: ExitStatus) -> ! {
     // The kernel's work, whatever the thread was doing when its end came.
     task::measure_from_here();
     let thread = current();
+    thread.exiting.store(true, Ordering::Relaxed);
     say_goodbye(&thread);
     let process = thread.process().clone();
     let last = leave(&thread, &process);

@@ -59,6 +59,8 @@ pub(crate) struct Thread {
     pub(crate) no_new_privileges: AtomicBool,
     /// SCHED_RESET_ON_FORK.
     pub(crate) resets_schedule: AtomicBool,
+    /// It has begun to end, and runs no more user code.
+    pub(super) exiting: AtomicBool,
 }
 
 impl Thread {
@@ -85,6 +87,7 @@ impl Thread {
             timer_slack: AtomicU64::new(DEFAULT_TIMER_SLACK),
             no_new_privileges: AtomicBool::new(template.no_new_privileges),
             resets_schedule: AtomicBool::new(false),
+            exiting: AtomicBool::new(false),
         })
     }
 
@@ -172,6 +175,19 @@ impl Thread {
     /// so an unblocked signal is never left lying.
     pub(super) fn store_blocked(&self, mask: SignalSet) {
         self.blocked.store((mask & !SignalSet::UNBLOCKABLE).bits(), Ordering::SeqCst);
+    }
+
+    /// Whether it has begun to end.
+    pub(crate) fn is_exiting(&self) -> bool {
+        self.exiting.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has to end, as soon as it can.
+    pub(crate) fn is_leaving(&self) -> bool {
+        let signals = self.process.signals.lock();
+        signals.ending.is_some()
+            || signals.executing.is_some_and(|id| id != self.id())
+            || signals.has_deadly(self)
     }
 
     /// What it used so far.

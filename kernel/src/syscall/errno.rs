@@ -89,6 +89,8 @@ impl From<memory::Error> for Errno {
             memory::Error::Permission => Errno::EPERM,
             memory::Error::Busy => Errno::EBUSY,
             memory::Error::Overflow => Errno::EOVERFLOW,
+            memory::Error::NotFound => Errno::ENOENT,
+            memory::Error::Ended => Errno::ESRCH,
         }
     }
 }

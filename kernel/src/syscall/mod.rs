@@ -33,6 +33,7 @@ mod time;
 mod timer;
 mod transfer;
 mod unknown;
+mod userfault;
 
 use crate::arch::TrapFrame;
 use crate::process::signal::{Interrupted, deliver};

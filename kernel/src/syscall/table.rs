@@ -6,6 +6,7 @@
 use super::{
     Arguments, Errno, attributes, barrier, descriptor, directory, epoll, file, futex, identity, limit, memory, pipe,
     poll, process, schedule, sequence, signal, status, system, time, timer, transfer, unknown,
+    userfault,
 };
 use crate::arch::TrapFrame;
 use crate::process::restart;
@@ -134,6 +135,7 @@ pub(super) fn call(frame: &mut TrapFrame, number: u64, arguments: &Arguments) ->
         nr::__NR_munlock => measured_if_long(arguments[1], || memory::munlock(arguments)),
         nr::__NR_mlockall => measured(|| memory::mlockall(arguments)),
         nr::__NR_munlockall => measured(|| memory::munlockall(arguments)),
+        nr::__NR_userfaultfd => userfault::userfaultfd(arguments),
         // ordering memory accesses
         nr::__NR_membarrier => barrier::membarrier(arguments),
         nr::__NR_rseq => sequence::rseq(arguments),

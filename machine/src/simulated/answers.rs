@@ -15,7 +15,7 @@ pub(super) fn fault(fault: Fault) -> Answer {
     match fault {
         Fault::NotMapped => Answer::NotMapped,
         Fault::NotAllowed => Answer::NotAllowed,
-        Fault::Bus => Answer::Bus,
+        Fault::Bus | Fault::Abandoned => Answer::Bus,
         Fault::OutOfMemory => Answer::Odd("no-memory".into()),
     }
 }
@@ -24,6 +24,8 @@ pub(super) fn fault(fault: Fault) -> Answer {
 pub(super) fn error(error: Error) -> Answer {
     Answer::Error(match error {
         Error::Permission => 1,
+        Error::NotFound => 2,
+        Error::Ended => 3,
         Error::Again => 11,
         Error::OutOfMemory => 12,
         Error::NotAllowed => 13,

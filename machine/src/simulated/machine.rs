@@ -12,6 +12,7 @@ use memory::{AddressSpace, Environment, FrameNumber, Frames, LargePolicy, Memory
 use super::caches::{Caches, TABLE_REACH};
 use super::hypervisor::{Hypervisor, VirtualCpu};
 use super::locks::{AreaLock, TableLock};
+use super::monitor::SimulatedMonitor;
 use super::operation::OperationId;
 use super::oracle::Oracle;
 use super::order::Order;
@@ -68,6 +69,8 @@ pub struct Machine {
     pub(super) small_lock: TableLock,
     /// How many arrivals each CPU's own orders still wait for.
     pub(super) remote_left: Vec<AtomicU64>,
+    /// Who watches what scenarios let be watched.
+    pub(super) monitor: Arc<SimulatedMonitor>,
     hidden: Mutex<Hidden>,
     ram: &'static [AtomicU64],
 }
@@ -174,6 +177,7 @@ impl SimulatedEnvironment {
             build,
             small_lock: TableLock::INIT,
             remote_left: (0..build.cpus).map(|_| AtomicU64::new(0)).collect(),
+            monitor: SimulatedMonitor::new(),
             hidden: Mutex::new(hidden),
             ram,
         });
@@ -235,6 +239,7 @@ impl Environment for SimulatedEnvironment {
     type Platform = SimulatedPlatform;
     type AreaLock = AreaLock;
     type TableLock = TableLock;
+    type Monitor = SimulatedMonitor;
 
     fn coherence(&self) -> &Coherence<SimulatedPlatform> {
         &self.0.coherence

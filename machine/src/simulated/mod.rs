@@ -11,6 +11,7 @@
 //! * **The oracle** (`oracle.rs`) marks each cached entry when a promise makes it worthless, and speaks when it is used. What memory
 //!   barriers promise is judged in `order.rs`, by the stores that wait and the instructions that are fetched.
 //! * **Interrupts that cannot be masked** read the program's memory (`unmaskable.rs`), and **threads move** from CPU to CPU.
+//! * **A monitor** (`monitor.rs`) is told of faults, and resolves them.
 //! * **A small kernel** (`small_kernel.rs`) does what `memory` never does: it releases locks before it flushes.
 //!
 //! A [`Scenario`] says which CPUs do what on it; `check/` explores scenarios, and the past bugs, which are scenarios of which the
@@ -26,6 +27,7 @@ mod fuzzing;
 mod hypervisor;
 mod locks;
 mod machine;
+mod monitor;
 mod objects;
 mod operation;
 mod oracle;

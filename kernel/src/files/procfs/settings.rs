@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 /// Directory, file, text.
 type Setting = (&'static str, &'static str, fn() -> Vec<u8>);
 
-const SETTINGS: [Setting; 21] = [
+const SETTINGS: [Setting; 22] = [
     ("sys/kernel", "ostype", || line(system_name().system)),
     ("sys/kernel", "osrelease", || line(system_name().release)),
     ("sys/kernel", "version", || line(system_name().version)),
@@ -31,6 +31,7 @@ const SETTINGS: [Setting; 21] = [
     ("sys/vm", "max_map_count", || line(65530)),
     ("sys/vm", "mmap_min_addr", || line(65536)),
     ("sys/vm", "swappiness", || line(0)),
+    ("sys/vm", "unprivileged_userfaultfd", || line(0)),
     ("sys/fs", "file-max", || line(i64::MAX)),
     ("sys/fs", "nr_open", || line(1 << 20)),
     ("sys/fs", "pipe-max-size", || line(super::super::pipe::MOST_CAPACITY)),

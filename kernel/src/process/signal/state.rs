@@ -1,8 +1,9 @@
 //! The part of a process's signal handling that all its threads share.
 
 use super::super::{ExitStatus, Process, Thread};
+use super::action::Disposition;
 use super::pending::Pending;
-use super::set::{Signal, SignalSet};
+use super::set::{DefaultAction, Signal, SignalSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -50,6 +51,20 @@ impl SignalState {
             || self.continued
             || self.executing.is_some_and(|id| id != thread.id())
             || !self.deliverable(thread).is_empty()
+    }
+
+    /// Whether one of the signals that `thread` could take now ends the process.
+    pub(in super::super) fn has_deadly(&self, thread: &Thread) -> bool {
+        let mut left = self.deliverable(thread);
+        while let Some(signal) = left.next() {
+            left.remove(signal);
+            let is_default = thread.process().action(signal).disposition == Disposition::Default;
+            let deadly = matches!(signal.default_action(), DefaultAction::Terminate | DefaultAction::Core);
+            if is_default && deadly {
+                return true;
+            }
+        }
+        false
     }
 
     /// Signals that `thread` could take now.

@@ -25,6 +25,7 @@ pub(super) mod switch;
 pub(super) mod table_moves;
 pub(super) mod tables;
 pub(super) mod unmaskable;
+pub(super) mod userfault;
 
 use super::scenario::Scenario;
 
@@ -167,6 +168,15 @@ pub(super) const ALL: &[&Scenario] = &[
     &merge::MERGE_AND_READER,
     &merge::MERGE_AND_FORK,
     &merge::MERGE_AND_MUNMAP,
+    &userfault::GUARD_AND_WRITER,
+    &userfault::GUARD_AND_FORK,
+    &userfault::GUARD_AND_COPY,
+    &userfault::UNGUARD_AND_CHILD,
+    &userfault::GUARDED_PAGE_MOVES,
+    &userfault::FAULT_AND_FILL,
+    &userfault::FAULT_AND_UNWATCH,
+    &userfault::FAULT_AND_MUNMAP,
+    &userfault::FILL_AND_MMAP_OVER,
 ];
 
 /// The scenario of that name.
