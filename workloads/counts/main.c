@@ -11,6 +11,7 @@
  * interrupts themselves elsewhere (CAL), every flush received is still one interrupt taken.
  */
 #include "../include/workload.h"
+#include "../include/guard.h"
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -103,6 +104,22 @@ static void move(long i)
 	check(mremap(page_at(i), PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place);
 }
 
+/* Pages that a userfaultfd may guard; and such that it guards. */
+static void prepare_watched(void)
+{
+	prepare_touched();
+	watch_stores(region, (size_t)operations * PAGE);
+}
+
+static void prepare_guarded(void)
+{
+	prepare_watched();
+	set_guard(region, (size_t)operations * PAGE, 1);
+}
+
+static void guard(long i) { set_guard(page_at(i), PAGE, 1); }
+static void unguard(long i) { set_guard(page_at(i), PAGE, 0); }
+
 static const struct operation {
 	const char *name;
 	void (*prepare)(void);
@@ -115,6 +132,8 @@ static const struct operation {
 	{"mremap", prepare_touched, move, 1},
 	{"mprotect-down", prepare_touched, protect, 1},
 	{"mprotect-promote", prepare_read_only, promote, 1},
+	{"guard", prepare_watched, guard, 1},
+	{"unguard", prepare_guarded, unguard, 1},
 	{"untouched-munmap", prepare_untouched, unmap, 0},
 	{"untouched-dontneed", prepare_untouched, dontneed, 0},
 	{"untouched-mprotect", prepare_untouched, protect, 0},

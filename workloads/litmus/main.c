@@ -360,6 +360,8 @@ static void after_fork(long iteration)
 	end_child();
 }
 
+#include "guarded.h"
+
 static const struct litmus {
 	const char *name;
 	void (*place)(void);
@@ -384,6 +386,8 @@ static const struct litmus {
 	{"large-collapse", place_to_collapse, prepare_small, touch_page, change_collapse, access_negated, NULL},
 	{"cow-write", place_batch, prepare_shared_copy, touch_batch, change_by_store, access_new_copy, NULL},
 	{"fork-write", place_batch, prepare_for_fork, touch_batch_by_store, change_fork, access_by_store, after_fork},
+	{"guard", place_watched, prepare_unguarded, touch_by_store, change_guard, access_may_not_store, NULL},
+	{"guard-fork", place_watched_batch, prepare_unguarded_batch, touch_batch_by_store, change_guard_and_fork, access_guarded, after_fork},
 };
 
 static const struct litmus *litmus;
@@ -444,7 +448,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
-	check(sigaction(SIGSEGV, &action, NULL) == 0);
+	check(sigaction(SIGSEGV, &action, NULL) == 0 && sigaction(SIGBUS, &action, NULL) == 0);
 	board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	check(board != MAP_FAILED);
 	litmus->place();
