@@ -3,8 +3,8 @@
 //! Each CPU has one word: the page that its program waits for, or 0. Announcing, answering and waiting are accesses of CPUs like any other, so what
 //! comes between them is explored.
 
-use std::sync::atomic::Ordering::AcqRel;
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::{Arc, Weak};
 
 use explorer::AtomicU64;
@@ -20,12 +20,15 @@ const CPUS: usize = 4;
 
 /// Who waits for the monitor.
 pub struct SimulatedMonitor {
+    /// Whether each fault is a signal, instead of being told. Set before a run.
+    gives_signals: AtomicBool,
     waiting: [AtomicU64; CPUS],
 }
 
 impl SimulatedMonitor {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { waiting: [const { AtomicU64::new(0) }; CPUS] })
+        let waiting = [const { AtomicU64::new(0) }; CPUS];
+        Arc::new(Self { gives_signals: AtomicBool::new(false), waiting })
     }
 
     fn word(&self, cpu: u64) -> &AtomicU64 {
@@ -35,7 +38,7 @@ impl SimulatedMonitor {
 
 impl Monitor<SimulatedEnvironment> for SimulatedMonitor {
     fn wishes(&self) -> Wishes {
-        Wishes::empty()
+        if self.gives_signals.load(Relaxed) { Wishes::SIGNAL } else { Wishes::empty() }
     }
 
     fn announce(&self, fault: WatchedFault) -> u64 {
@@ -79,6 +82,11 @@ impl Monitor<SimulatedEnvironment> for SimulatedMonitor {
 }
 
 impl SimulatedEnvironment {
+    /// Stores to guarded pages are refused, and not waited for.
+    pub(super) fn refuse_guarded_stores(&self) {
+        self.0.monitor.gives_signals.store(true, Relaxed);
+    }
+
     /// `UFFDIO_REGISTER`.
     pub(super) fn watch(&self, range: PageRange, watch: Watch) {
         let space = self.loaded();

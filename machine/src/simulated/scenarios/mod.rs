@@ -170,6 +170,7 @@ pub(super) const ALL: &[&Scenario] = &[
     &merge::MERGE_AND_MUNMAP,
     &userfault::GUARD_AND_WRITER,
     &userfault::GUARD_AND_FORK,
+    &userfault::GUARD_TWICE_AND_WRITER,
     &userfault::GUARD_AND_COPY,
     &userfault::UNGUARD_AND_CHILD,
     &userfault::GUARDED_PAGE_MOVES,

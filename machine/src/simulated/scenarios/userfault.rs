@@ -82,6 +82,33 @@ pub(in super::super) const GUARD_AND_FORK: Scenario = Scenario {
     ..Scenario::BASE
 };
 
+pub(in super::super) const GUARD_TWICE_AND_WRITER: Scenario = Scenario {
+    name: "guard-twice-and-writer",
+    about: "two CPUs guard the same page while a third one stores to it: the second guard finds nothing to do, and returns only when \
+            nobody can store any more",
+    setup: |machine| {
+        machine.refuse_guarded_stores();
+        stored_page(machine);
+        explorer::as_cpu(2, || {
+            machine.activate(0);
+            machine.store(PAGE, 7).expect("it is mapped");
+        });
+    },
+    cpus: &[
+        |machine| machine.guard(pages(PAGE, 1)),
+        |machine| {
+            machine.guard(pages(PAGE, 1));
+            let [first, second] = [0; 2].map(|_| machine.load(PAGE).expect("it is mapped"));
+            must(first == second, "a page has been guarded, and has changed");
+        },
+        |machine| {
+            let _ = machine.store(PAGE, 8);
+        },
+    ],
+    bounds: [1, 2, 3],
+    ..Scenario::BASE
+};
+
 pub(in super::super) const GUARD_AND_COPY: Scenario = Scenario {
     name: "guard-and-copy",
     about: "a page that is shared with a child is guarded while another CPU's store makes a copy of it: the copy is guarded, too, or \
