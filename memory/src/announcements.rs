@@ -17,7 +17,9 @@ use crate::monitor::{Event, Monitor, Wishes};
 use crate::range::PageRange;
 
 /// What is to be told when the area lock is released, in this order.
-pub(crate) struct Announcements<E: Environment>(Vec<(Arc<E::Monitor>, Event<E::Monitor>)>);
+pub(crate) struct Announcements<E: Environment>(Vec<Announcement<E>>);
+
+type Announcement<E> = (Arc<<E as Environment>::Monitor>, Event<<E as Environment>::Monitor>);
 
 impl<E: Environment> Announcements<E> {
     pub(crate) const NONE: Self = Self(Vec::new());

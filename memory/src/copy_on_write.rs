@@ -35,9 +35,7 @@ impl<E: Environment> AddressSpace<E> {
         };
         let mut changes = self.changes_under_lock(Cause::CopyOnWrite);
         let now = leaf.entry(page);
-        let is_forgotten = is_made(Mistake::GuardLostInCopy)
-            && now.without(Bits::GUARDED | Bits::WRITABLE).is_same_but_for_use(seen.without(Bits::WRITABLE));
-        if !now.is_same_but_for_use(seen) && !is_forgotten {
+        if !now.is_same_but_for_use(seen) {
             return Ok(Attempt::Again);
         }
         if self.is_exclusive(now) {

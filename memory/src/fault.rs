@@ -25,6 +25,7 @@ use crate::error::{Error, Fault};
 use crate::frame::FrameRef;
 use crate::limits::Limit;
 use crate::map::has_guard_gap;
+use crate::mistake::{Mistake, is_made};
 use crate::monitor::Origin;
 use crate::object::MemoryObject;
 use crate::range::{PAGE_SIZE, PageRange, USER_END, round_down};
@@ -77,15 +78,20 @@ impl<E: Environment> AddressSpace<E> {
             if !area.rights().allow(access) {
                 return Err(Fault::NotAllowed);
             }
-            if area.is_watched()
-                && let Some(reason) = self.reason_to_tell(&layout, area, page, access)
-            {
-                match self.tell_fault(layout, (address, access, origin), reason)? {
-                    Told::Again => continue,
-                    Told::Later => return Ok(()),
+            // One look decides whether this is the monitor's, and what is done if it is not: between two of them the page may
+            // be guarded, or dropped.
+            let mut seen = layout.tables.peek(page);
+            if area.is_watched() {
+                if let Some(reason) = self.reason_to_tell(area, page, seen, access) {
+                    match self.tell_fault(layout, (address, access, origin), reason)? {
+                        Told::Again => continue,
+                        Told::Later => return Ok(()),
+                    }
+                }
+                if is_made(Mistake::GuardLostInCopy) {
+                    seen = layout.tables.peek(page);
                 }
             }
-            let seen = layout.tables.peek(page);
             let attempt = if seen.is_empty() {
                 let large = if access.write { self.bring_in_large(&layout, area, page) } else { None };
                 match large {

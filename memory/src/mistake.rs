@@ -47,7 +47,7 @@ pub enum Mistake {
     GuardFlushedAfterUnlock,
     /// A page that is no longer guarded becomes writable, whoever else it belongs to.
     UnguardedWithoutAskingWhoOwns,
-    /// A private copy of a page is writable, though the page was guarded while the copy was made ready.
+    /// A fault looks at an entry to see whether it is guarded, and once more to decide what to do.
     GuardLostInCopy,
     /// Pages that come to where nobody watches stay guarded.
     GuardKeptWhenMoved,

@@ -18,7 +18,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::address_space::{AddressSpace, Layout, Shared};
 use crate::area::{Area, AreaFlags, Source, object_page};
-use crate::entry::Bits;
+use crate::entry::{Bits, Entry};
 use crate::environment::Environment;
 use crate::error::{Error, Fault};
 use crate::mistake::{Mistake, is_made};
@@ -153,16 +153,15 @@ impl<E: Environment> AddressSpace<E> {
         });
     }
 
-    /// Why a fault is told to the area's monitor; `None` if it is not.
+    /// Why a fault is told to the area's monitor, which found this entry; `None` if it is not.
     #[cold]
     pub(crate) fn reason_to_tell(
         &self,
-        layout: &Layout<E>,
         area: &Area<E>,
         page: u64,
+        entry: Entry,
         access: Access,
     ) -> Option<Reason> {
-        let entry = layout.tables.peek(page);
         if !entry.is_empty() {
             return (access.write && entry.has(Bits::GUARDED)).then_some(Reason::Guarded);
         }
@@ -201,7 +200,7 @@ impl<E: Environment> AddressSpace<E> {
         }
         let ticket = monitor.announce(WatchedFault { address, write: access.write, reason });
         // Once more: whoever resolved it before it was announced found nobody to wake.
-        let is_resolved = self.reason_to_tell(&layout, area, page, access).is_none();
+        let is_resolved = self.reason_to_tell(area, page, layout.tables.peek(page), access).is_none();
         drop(layout);
         if is_resolved && !is_made(Mistake::ToldWithoutLookingAgain) {
             monitor.withdraw(ticket);

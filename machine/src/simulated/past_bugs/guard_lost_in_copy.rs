@@ -1,14 +1,14 @@
-//! A store found a page that was shared with a child, and made a copy ready. A monitor guarded the page meanwhile. The copy took its place
-//! without the mark, writable: the monitor was never told of the store.
+//! A store asked whether its page was guarded: not yet. Then it looked at the entry again, which a monitor had guarded meanwhile, and took
+//! it as the one to copy. The copy was writable, and the monitor was never told. (Found by this check in our own code, when it was new.)
 
 use super::super::past_bug::{Mistake, PastBug};
 use super::super::scenarios::userfault::GUARD_AND_COPY;
 
 pub(super) const BUG: PastBug = PastBug {
     name: "guard-lost-in-copy",
-    source: "coherence.md 5.6: the write-protect mark and copy-on-write",
-    story: "A store found a page that was shared with a child, and made a copy ready. A monitor guarded the page meanwhile. The \
-            copy took its place without the mark, writable: the monitor was never told of the store.",
+    source: "this project, found by guard-and-copy; coherence.md 5.6",
+    story: "A store asked whether its page was guarded: not yet. Then it looked at the entry again, which a monitor had \
+            guarded meanwhile, and took it as the one to copy. The copy was writable, and the monitor was never told.",
     mistake: Mistake::Memory(memory::Mistake::GuardLostInCopy),
     scenario: &GUARD_AND_COPY,
     breaks: "D3",
