@@ -66,7 +66,8 @@ impl<E: Environment> AddressSpace<E> {
         range: PageRange,
         places: &mut Vec<Place<E>>,
     ) -> Result<(), Error> {
-        let may_be = area.is_private_anonymous() && !area.has_flag(AreaFlags::SMALL_PAGES);
+        let may_be =
+            area.is_private_anonymous() && !area.has_flag(AreaFlags::SMALL_PAGES) && !area.is_watched();
         if !may_be || !area.has_private_pages() {
             return Err(Error::Invalid);
         }

@@ -32,7 +32,8 @@ impl<E: Environment> AddressSpace<E> {
             LargePolicy::Madvise => area.has_flag(AreaFlags::LARGE_PAGES),
             LargePolicy::Never => false,
         };
-        if !may_be {
+        // What a monitor is told of, fills in and guards are small pages.
+        if !may_be || area.is_watched() {
             return None;
         }
         let start = large_start(page);

@@ -13,6 +13,8 @@
 //! large entry's table, flush and all; the piece that is stored to is copied afterwards, as every small page is (`copy_on_write`).
 //! A copy of two megabytes for one store would take long and might find no memory, while most children soon exec or exit.
 
+use coherence::Cause;
+
 use crate::address_space::AddressSpace;
 use crate::changes::Changes;
 use crate::entry::{Entry, LARGE_PAGE_SIZE};
@@ -46,6 +48,23 @@ impl<E: Environment> AddressSpace<E> {
                 large.put_pieces(taken, true);
                 changes.reveal_later(large.table(), index(end, 1));
             }
+        }
+    }
+
+    /// Splits all large pages in a range. Under the exclusive area lock; one round each, which is for ranges that come to be watched.
+    pub(crate) fn split_all(&self, tables: &PageTable<E>, range: PageRange, cause: Cause) {
+        if !self.environment.frames().large_pages().are_mapped() {
+            return;
+        }
+        let mut address = large_start(range.start());
+        while address < range.end() {
+            if let Some(mut large) = tables.large(address) {
+                let mut changes = self.changes_under_lock(cause);
+                changes.settle();
+                self.split(&mut large, address, &mut changes);
+                changes.finish();
+            }
+            address += LARGE_PAGE_SIZE;
         }
     }
 

@@ -16,6 +16,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
 
+use coherence::Cause;
+
 use crate::address_space::{AddressSpace, Layout, Shared};
 use crate::area::{Area, AreaFlags, Source, object_page};
 use crate::entry::{Bits, Entry};
@@ -99,6 +101,7 @@ impl<E: Environment> AddressSpace<E> {
         let number = layout.monitors.enter(monitor);
         self.has_monitors.store(true, Relaxed);
         let flags = AreaFlags::watching(watch);
+        self.split_all(&layout.tables, range, Cause::Userfault);
         self.change_watch(&mut layout, range, |area| {
             if area.watcher() != number || !area.flags().contains(flags) {
                 area.set_watch(number, watch);
@@ -118,6 +121,7 @@ impl<E: Environment> AddressSpace<E> {
             return Err(Error::Invalid);
         }
         layout.areas.check_count(layout.areas.splits_at_ends(range))?;
+        self.split_all(&layout.tables, range, Cause::Userfault);
         self.change_watch(&mut layout, range, Area::clear_watch);
         Ok(())
     }

@@ -114,7 +114,7 @@ impl<E: Environment> AddressSpace<E> {
             let object = area.backing().and_then(|backing| backing.object());
             let cuts = object.map(MemoryObject::cuts);
             let ready = self.ready(area, page, content)?;
-            let mut leaf = layout.tables.leaf_or_create(page)?;
+            let Some(mut leaf) = layout.tables.leaf_or_create(page)? else { return Err(Error::Exists) };
             if !leaf.entry(page).is_empty() {
                 return Err(Error::Exists);
             }

@@ -20,8 +20,9 @@ use crate::changes::Changes;
 use crate::entry::{Bits, Entry};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::leaf::Leaf;
 use crate::mistake::{Mistake, is_made};
-use crate::page_table::{LEAF_SPAN, Leaf, PageTable};
+use crate::page_table::{LEAF_SPAN, PageTable};
 use crate::range::PageRange;
 
 impl<E: Environment> AddressSpace<E> {
