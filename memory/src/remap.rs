@@ -4,7 +4,6 @@ use coherence::Cause;
 
 use crate::address_space::{AddressSpace, Layout};
 use crate::area::{Area, AreaFlags};
-use crate::areas::gap_end_below;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::map::{Place, find_place};
@@ -180,7 +179,8 @@ fn room_to_grow<E: Environment>(layout: &Layout<E>, request: RemapRequest) -> Op
     let end = request.address + request.old_length;
     let growth = PageRange::new(end, request.new_length - request.old_length).ok()?;
     let next = layout.areas.first_ending_above(end);
-    let is_free = next.is_none_or(|next| growth.end() <= gap_end_below(next));
+    // Also right below a stack: as on Linux, its gap keeps only new mappings away.
+    let is_free = next.is_none_or(|next| growth.end() <= next.start());
     (area.end() == end && is_free).then_some(growth)
 }
 

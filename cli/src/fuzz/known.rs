@@ -39,7 +39,9 @@ pub(crate) const ALL: &[Known] = &[
     Known {
         name: "execute-only",
         reason: "On a CPU with protection keys Linux makes memory that may only be executed unreadable; here it can be read",
-        describes: |found| found.system == "linux" && found.observed == "signal-11-code-4",
+        describes: |found| {
+            found.system == "linux" && found.observed.split(", ").any(|answer| answer == "signal-11-code-4")
+        },
     },
 ];
 
