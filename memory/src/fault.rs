@@ -72,7 +72,7 @@ impl<E: Environment> AddressSpace<E> {
             let layout = self.shared();
             let Some(area) = layout.areas.find(page) else {
                 drop(layout);
-                self.grow_stack(page)?;
+                self.grow_stack(page, access)?;
                 continue;
             };
             if !area.rights().allow(access) {
@@ -235,7 +235,7 @@ impl<E: Environment> AddressSpace<E> {
     }
 
     /// Lets a stack grow down to the page, if the area above it is one and may.
-    fn grow_stack(&self, page: u64) -> Result<(), Fault> {
+    fn grow_stack(&self, page: u64, access: Access) -> Result<(), Fault> {
         let mut layout = self.exclusive();
         let Some(above) = layout.areas.first_ending_above(page) else {
             return Err(Fault::NotMapped);
@@ -259,6 +259,13 @@ impl<E: Environment> AddressSpace<E> {
             return Err(Fault::NotMapped);
         }
         layout.areas.grow_down(start, page);
+        // In one step with its page: else a thread that protects or unmaps what has grown would come before the access that made it grow.
+        if let Some(area) = layout.areas.find(page)
+            && area.rights().allow(access)
+            && !area.is_watched()
+        {
+            self.bring_in(&layout, area, page, access)?;
+        }
         Ok(())
     }
 }

@@ -371,6 +371,10 @@ pub(crate) const ROUND_OF_ANOTHER: Scenario = Scenario {
             world.spawn(1, move |world| {
                 world.x.store(1, Relaxed);
                 theirs.by_thread.store(world.y.load(Relaxed), Plain);
+                // It takes its interrupt itself: were that played by the leader, its fence would do for the end of the round.
+                while !world.window() {
+                    loom::thread::yield_now();
+                }
             }),
             world.spawn(2, move |world| callers.caller(world, private)),
         ];
