@@ -187,7 +187,10 @@ impl<P: Platform> Coherence<P> {
         let private = &self.cpu(me).private.0;
         self.count(me, Row::Switched(Switched::CameBack));
         if !self.switches().lazy {
-            // It never left `active`, and a request would have made it let go.
+            // It never left `active`, and a flush would have made it let go. A batch's round leaves those that borrow alone.
+            if self.switches().batch {
+                self.freshen(me, entering.generation());
+            }
             private.set_lazy(false);
             return;
         }
@@ -199,12 +202,7 @@ impl<P: Platform> Coherence<P> {
         }
         let generation =
             self.join(me, entering, Fault::NoFenceComingBack, Fault::GenerationBeforeSetComingBack);
-        let slot = private.slot();
-        if !self.is_fresh(me, slot, generation) && !self.has_fault(Fault::NoComparison) {
-            self.platform.invalidate_all();
-            private.slots.catch_up(slot, generation);
-            self.count(me, Row::Executed(Executed::LazyFull));
-        }
+        self.freshen(me, generation);
         private.set_lazy(false);
         // Release: pairs with the acquire of `lazy` in `Coherence::targets`. Whoever misses this CPU there, and missed it in
         // `active` before, finds the flush above done.
@@ -215,6 +213,17 @@ impl<P: Platform> Coherence<P> {
         }
         entering.lazy.remove(me, Ordering::Release);
         self.honour_registrations(me, entering);
+    }
+
+    /// Drops what this CPU has cached of the space that it comes back to, if it has missed something.
+    fn freshen(&self, me: CpuId, generation: Generation) {
+        let private = &self.cpu(me).private.0;
+        let slot = private.slot();
+        if !self.is_fresh(me, slot, generation) && !self.has_fault(Fault::NoComparison) {
+            self.platform.invalidate_all();
+            private.slots.catch_up(slot, generation);
+            self.count(me, Row::Executed(Executed::LazyFull));
+        }
     }
 
     /// Does what the space that this CPU has joined is registered for. The fence of `join` came before.

@@ -68,7 +68,7 @@ impl<E: Environment> AddressSpace<E> {
     ) -> Result<(), Error> {
         let may_be =
             area.is_private_anonymous() && !area.has_flag(AreaFlags::SMALL_PAGES) && !area.is_watched();
-        if !may_be || !area.has_private_pages() {
+        if !may_be || !area.has_private_pages() || !holds_a_place(area.range()) {
             return Err(Error::Invalid);
         }
         let Some(part) = area.range().intersection(&range) else { return Ok(()) };
@@ -153,6 +153,11 @@ impl<E: Environment> AddressSpace<E> {
         self.note_resident(u64::from(LARGE_FRAMES) - resident);
         frames.large_pages().note_collapse();
     }
+}
+
+/// Whether a large page fits into an area.
+fn holds_a_place(range: PageRange) -> bool {
+    range.start().next_multiple_of(LARGE_PAGE_SIZE) + LARGE_PAGE_SIZE <= range.end()
 }
 
 /// Whether a table may become a large page: something in it can be written.
