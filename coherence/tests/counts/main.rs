@@ -427,15 +427,38 @@ fn who_has_let_go_in_a_handler_does_so_once() {
 }
 
 #[test]
-fn without_lazy_and_generations_coming_back_is_for_nothing() {
-    let machine = Machine::new(1, Switches::without("lazy,generations").expect("they are names"));
+fn who_has_let_go_in_a_handler_joins_the_same_space_again() {
+    let machine = Machine::new(1, Switches::ALL);
     let space = machine.space(1);
-    machine.run(0, &space);
-    machine.idle(0);
-    machine.log();
-    machine.run(0, &space);
-    assert_eq!(machine.log(), [], "every request would have reached it");
-    machine.leave(0);
+    (0..2).for_each(|cpu| machine.run(cpu, &space));
+    machine.idle(1);
+    machine.flush(0, &space, Flush::all().freeing_tables());
+    machine.run(1, &space);
+    assert!(
+        space.active().contains(CpuId::new(1).unwrap()),
+        "its kernel believed that it was leaving that space"
+    );
+    machine.flush(0, &space, Flush::all());
+    assert_eq!(machine.sent(), 2);
+    (0..2).for_each(|cpu| machine.leave(cpu));
+}
+
+#[test]
+fn without_lazy_coming_back_is_for_nothing_but_for_batches() {
+    let told = |without| {
+        let machine = Machine::new(1, Switches::without(without).expect("they are names"));
+        let space = machine.space(1);
+        machine.run(0, &space);
+        machine.idle(0);
+        machine.log();
+        machine.run(0, &space);
+        let told = machine.log();
+        machine.leave(0);
+        told
+    };
+    assert_eq!(told("lazy,generations,batch"), [], "every request would have reached it");
+    assert_eq!(told("lazy"), [], "nothing has happened meanwhile");
+    assert_eq!(told("lazy,generations"), [(0, Did::All)], "a batch's round leaves borrowers alone");
 }
 
 #[test]
