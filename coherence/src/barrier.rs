@@ -44,10 +44,10 @@
 //! **Callers share rounds** (`rounds.rs`), so that many of them interrupt nobody more often than one after the other would.
 //! Nothing is allocated.
 
+use crate::errand::Errand;
 use crate::fault::Fault;
 use crate::registration::Registration;
 use crate::rounds::{Led, Rounds};
-use crate::shootdown::Errand;
 use crate::sync::{Ordering, fence};
 use crate::{Cause, Coherence, CpuId, CpuSet, Event, Platform, Reason, Row, Space};
 

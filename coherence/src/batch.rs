@@ -40,9 +40,9 @@
 //!
 //! Without the mechanism `batch`, every change is flushed where it is made.
 
+use crate::errand::Errand;
 use crate::fault::Fault;
 use crate::policy::{Decision, Translation};
-use crate::shootdown::Errand;
 use crate::sync::{AtomicU64, Ordering, constructor, fence, is_unwinding};
 use crate::{
     Cause, Coherence, CpuSet, Event, Executed, Flush, Flushed, Gather, Generation, Platform, Row, Space,

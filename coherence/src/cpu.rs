@@ -8,8 +8,8 @@
 //! * `acknowledgements[t]`: written by target t alone, read by this CPU alone. A line each, so that a target's write neither
 //!   waits for nor disturbs another's.
 
+use crate::errand::PostedRequest;
 use crate::ledger::Counters;
-use crate::shootdown::PostedRequest;
 use crate::sync::{AtomicU64, Line, Ordering, Private, array_of, constructor};
 use crate::tags::{SlotIndex, Slots};
 use crate::{AtomicCpuSet, CpuId, MAX_CPUS, SpaceId};

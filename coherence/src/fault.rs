@@ -140,6 +140,8 @@ pub enum Fault {
     SwitchUnmarked,
     /// A CPU that comes back from lazy is marked as one that uses the space before it has flushed.
     MarkedBeforeFlush,
+    /// Without the mechanism lazy, a CPU that comes back takes it that requests have reached it, and those of batches have not.
+    BorrowerMissesBatches,
     /// A gather that met another flushes what it tells its program of, and forgets what it has unhooked itself.
     NestedForgetsItsOwn,
     /// A gather is withdrawn before its flush.

@@ -188,7 +188,7 @@ impl<P: Platform> Coherence<P> {
         self.count(me, Row::Switched(Switched::CameBack));
         if !self.switches().lazy {
             // It never left `active`, and a flush would have made it let go. A batch's round leaves those that borrow alone.
-            if self.switches().batch {
+            if self.switches().batch && !self.has_fault(Fault::BorrowerMissesBatches) {
                 self.freshen(me, entering.generation());
             }
             private.set_lazy(false);

@@ -16,6 +16,7 @@ mod report;
 mod rewriting;
 mod search;
 mod sound;
+mod statement;
 mod tree;
 mod trial;
 

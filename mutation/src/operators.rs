@@ -6,7 +6,8 @@ use syn::visit::{self, Visit};
 use syn::{Arm, BinOp, Expr, ExprIf, ExprMatch, ExprMethodCall, Pat, UnOp};
 
 use crate::mutant::{Edit, Form};
-use crate::search::{Search, in_one_line};
+use crate::search::Search;
+use crate::statement::in_one_line;
 
 /// Methods that ask a closure of each element.
 const ASKING: [&str; 8] =

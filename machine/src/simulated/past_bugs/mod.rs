@@ -18,6 +18,7 @@ past_bugs! {
     batch_settled_only_once,
     batch_without_generation,
     borrower_mark_kept,
+    borrower_misses_a_batch,
     borrower_not_told_of_freed_tables,
     borrowers_left_before_the_flush,
     broadcast_counts_as_caught_up,

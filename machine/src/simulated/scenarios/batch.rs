@@ -59,6 +59,27 @@ pub(in super::super) const RECLAIM_AND_READER: Scenario = Scenario {
     ..Scenario::BASE
 };
 
+pub(in super::super) const RECLAIM_AND_COMING_BACK: Scenario = Scenario {
+    name: "reclaim-and-coming-back",
+    about: "without lazy CPUs: a page is taken back while a CPU borrows its space for a kernel thread, which then comes back and reads it",
+    setup: |machine| {
+        mapped(machine, 2, true);
+        machine.new_object();
+    },
+    cpus: &[
+        |machine| machine.reclaim(0),
+        |machine| {
+            machine.go_lazy();
+            // The kernel thread's work. It is there so that an interrupt can come meanwhile.
+            machine.reclaim(1);
+            machine.activate(0);
+            let _ = machine.load(PAGE);
+        },
+    ],
+    switches: coherence::Switches { lazy: false, ..coherence::Switches::ALL },
+    ..Scenario::BASE
+};
+
 pub(in super::super) const RECLAIM_AND_WRITER: Scenario = Scenario {
     name: "reclaim-and-writer",
     about: "a CPU stores to a clean page while it is taken back: the store is not lost",

@@ -144,6 +144,7 @@ pub(super) const ALL: &[&Scenario] = &[
     &sequences::SEQUENCE_AND_COMING_BACK,
     &sequences::SEQUENCES_ON_ONE_CPU,
     &batch::RECLAIM_AND_READER,
+    &batch::RECLAIM_AND_COMING_BACK,
     &batch::RECLAIM_AND_WRITER,
     &batch::RECLAIM_AND_MUNMAP,
     &batch::RECLAIM_AND_MREMAP,

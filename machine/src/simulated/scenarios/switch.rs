@@ -134,11 +134,14 @@ pub(in super::super) const LEAVE_AND_MUNMAP: Scenario = Scenario {
     setup: |machine| {
         two_spaces(machine);
         explorer::as_cpu(1, || machine.activate(0));
+        machine.new_object();
     },
     cpus: &[
         |machine| machine.unmap(pages(PAGE, 1)),
         |machine| {
             machine.go_lazy();
+            // The kernel thread's work. It is there so that an interrupt can come meanwhile.
+            machine.reclaim(0);
             machine.activate(0);
             let _ = machine.load(PAGE);
         },

@@ -1,121 +1,16 @@
-//! Random operations on several address spaces, against a model that knows nothing of page tables.
-//!
-//! The model maps each page to what it contains and what it allows. After every operation the caches of the simulated
-//! CPUs are held against the tables, so a missing flush shows at once, not only when somebody happens to read through
-//! a stale entry; and at the end every frame must be free again. A failure prints the shortest sequence that shows it
-//! and is replayed first by later runs (`proptest` writes its seed beside this file).
-//!
-//! The same operations and the same model serve for large pages: what the model calls a page is a *unit* of 32 pages there, sixteen of
-//! which are a large page, so that operations meet large pages whole, in part, and moved by less than their size.
+//! The model: what each page contains and allows, by rules that know nothing of tables, and the spaces that must agree with it.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use coherence::{Cause, Switches};
+use coherence::Switches;
 use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
 use memory::{
-    Access, Advice, AreaFlags, Fault, Identity, LargePolicy, MapRequest, MemoryObject, MoveTo, PAGE_SIZE,
-    PageRange, Place, RemapRequest, Rights,
+    Access, Advice, AreaFlags, Fault, Identity, LargePolicy, MapRequest, MemoryObject, MoveTo, Place,
+    RemapRequest, Rights,
 };
-use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use proptest::test_runner::TestRunner;
 
-const SPACES: usize = 3;
-const OBJECTS: u64 = 2;
-const OBJECT_PAGES: u64 = 24;
-/// The units in play, in two groups that each lie across the border of two leaf tables, a gigabyte apart.
-const PAGES: u64 = 64;
-/// Pages in a unit where large pages are in play.
-const LARGE_UNIT: u64 = 32;
-
-std::thread_local! {
-    /// Pages in a unit.
-    static UNIT: Cell<u64> = const { Cell::new(1) };
-}
-
-/// Bytes in a unit.
-fn unit() -> u64 {
-    UNIT.get() * PAGE_SIZE
-}
-
-fn address(page: u64) -> u64 {
-    let group = page / 32;
-    (0x4000_0000 * (group + 1)) + (0x20_0000 - 16 * unit()) % 0x20_0000 + page % 32 * unit()
-}
-
-/// Pages that follow each other in addresses, too.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    first: u64,
-    count: u64,
-}
-
-impl Run {
-    fn range(self) -> PageRange {
-        PageRange::new(address(self.first), self.count * unit()).unwrap()
-    }
-
-    fn pages(self) -> std::ops::Range<u64> {
-        self.first..self.first + self.count
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Anonymous,
-    Object { object: u64, first_page: u64, shared: bool },
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Operation {
-    Map {
-        run: Run,
-        kind: Kind,
-        rights: u8,
-    },
-    Unmap {
-        run: Run,
-    },
-    Protect {
-        run: Run,
-        rights: u8,
-    },
-    DontNeed {
-        run: Run,
-    },
-    Populate {
-        run: Run,
-    },
-    Move {
-        from: Run,
-        to: Run,
-        keep_source: bool,
-    },
-    Fork {
-        into: usize,
-    },
-    Load {
-        page: u64,
-    },
-    Store {
-        page: u64,
-        value: u64,
-        by_kernel: bool,
-    },
-    Collapse {
-        run: Run,
-    },
-    /// Hardware walks ahead of any access.
-    Fill {
-        page: u64,
-    },
-    Enter {
-        space: usize,
-    },
-    GoLazy,
-}
+use crate::operation::{Kind, OBJECT_PAGES, OBJECTS, Operation, PAGES, Run, SPACES, UNIT, address, unit};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Content {
@@ -134,8 +29,8 @@ struct Page {
 
 type Model = BTreeMap<u64, Page>;
 
-struct World {
-    environment: TurnEnvironment,
+pub(crate) struct World {
+    pub(crate) environment: TurnEnvironment,
     spaces: Vec<Arc<TurnSpace>>,
     models: Vec<Model>,
     objects: Vec<Arc<MemoryObject<TurnEnvironment>>>,
@@ -145,7 +40,7 @@ struct World {
 }
 
 impl World {
-    fn new(switches: Switches) -> Self {
+    pub(crate) fn new(switches: Switches) -> Self {
         let environment = match UNIT.get() {
             1 => TurnEnvironment::new(switches),
             _ => TurnEnvironment::with_ram(switches, 96 << 20),
@@ -179,7 +74,7 @@ impl World {
         }
     }
 
-    fn apply(&mut self, cpu: usize, operation: Operation) {
+    pub(crate) fn apply(&mut self, cpu: usize, operation: Operation) {
         self.environment.be(cpu);
         let number = self.running[cpu];
         let space = self.spaces[number].clone();
@@ -363,7 +258,7 @@ impl World {
     }
 
     /// Compares all of memory with the model, and takes everything down.
-    fn finish(self) {
+    pub(crate) fn finish(self) {
         for (space, model) in self.spaces.iter().zip(&self.models) {
             for number in 0..PAGES {
                 let mut bytes = [0; 8];
@@ -383,133 +278,5 @@ impl World {
         let statistics = environment.0.frames.statistics();
         // The page of zeroes is never given back.
         assert_eq!(statistics.free, statistics.total - 1, "frames were lost");
-    }
-}
-
-fn run() -> impl Strategy<Value = Run> {
-    (0..PAGES, 1..20u64).prop_map(|(first, count)| Run { first, count: count.min(32 - first % 32) })
-}
-
-fn kind() -> impl Strategy<Value = Kind> {
-    let object = (0..OBJECTS, 0..4u64, any::<bool>());
-    prop_oneof![
-        3 => Just(Kind::Anonymous),
-        2 => object.prop_map(|(object, first_page, shared)| Kind::Object { object, first_page, shared }),
-    ]
-}
-
-fn rights() -> impl Strategy<Value = u8> {
-    prop_oneof![4 => Just(3u8), 2 => Just(1u8), 1 => Just(0u8), 1 => Just(7u8), 1 => Just(5u8)]
-}
-
-fn operation() -> impl Strategy<Value = Operation> {
-    let store = (0..PAGES, 1..u64::MAX, any::<bool>());
-    prop_oneof![
-        4 => (run(), kind(), rights()).prop_map(|(run, kind, rights)| Operation::Map { run, kind, rights }),
-        2 => run().prop_map(|run| Operation::Unmap { run }),
-        3 => (run(), rights()).prop_map(|(run, rights)| Operation::Protect { run, rights }),
-        2 => run().prop_map(|run| Operation::DontNeed { run }),
-        1 => run().prop_map(|run| Operation::Populate { run }),
-        2 => (0..2u64).prop_map(|group| Operation::Collapse { run: Run { first: group * 32, count: 32 } }),
-        2 => (run(), run(), any::<bool>()).prop_map(|(from, to, keep_source)| Operation::Move { from, to, keep_source }),
-        2 => (0..SPACES).prop_map(|into| Operation::Fork { into }),
-        8 => (0..PAGES).prop_map(|page| Operation::Load { page }),
-        10 => store.prop_map(|(page, value, by_kernel)| Operation::Store { page, value, by_kernel }),
-        6 => (0..PAGES).prop_map(|page| Operation::Fill { page }),
-        2 => (0..SPACES).prop_map(|space| Operation::Enter { space }),
-        2 => Just(Operation::GoLazy),
-    ]
-}
-
-fn check(switches: Switches, suppressed: Option<Cause>, operations: &[(usize, Operation)]) {
-    let mut world = World::new(switches);
-    world.environment.0.coherence.suppress(suppressed);
-    for (cpu, operation) in operations {
-        world.apply(*cpu, *operation);
-    }
-    world.finish();
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
-    #[test]
-    fn memory_is_what_the_model_says(operations in prop::collection::vec((0..CPUS, operation()), 1..120)) {
-        check(Switches::ALL, None, &operations);
-    }
-
-    #[test]
-    fn also_without_any_mechanism(operations in prop::collection::vec((0..CPUS, operation()), 1..60)) {
-        check(Switches::VANILLA, None, &operations);
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
-
-    #[test]
-    fn large_pages_are_what_the_model_says(operations in large_sequences()) {
-        UNIT.set(LARGE_UNIT);
-        check(Switches::ALL, None, &operations);
-    }
-}
-
-/// Sequences that have two large pages to begin with, one of which fell to pieces and was put together again.
-fn large_sequences() -> impl Strategy<Value = Vec<(usize, Operation)>> {
-    prop::collection::vec((0..CPUS, operation()), 1..80).prop_map(|operations| {
-        let run = Run { first: 0, count: 32 };
-        let first = [
-            (0, Operation::Map { run, kind: Kind::Anonymous, rights: 3 }),
-            (1, Operation::Store { page: 3, value: 1, by_kernel: false }),
-            (2, Operation::Load { page: 7 }),
-            (2, Operation::Store { page: 17, value: 2, by_kernel: true }),
-            (0, Operation::DontNeed { run: Run { first: 2, count: 1 } }),
-            (1, Operation::Load { page: 3 }),
-            (3, Operation::Collapse { run }),
-        ];
-        first.into_iter().chain(operations).collect()
-    })
-}
-
-/// Shows that the properties have teeth: leave out the flushes of one operation, and they fail.
-fn is_noticed(cause: Cause, sequences: impl Strategy<Value = Vec<(usize, Operation)>>) -> bool {
-    let mut runner = TestRunner::deterministic();
-    (0..60).any(|_| {
-        let operations = sequences.new_tree(&mut runner).unwrap().current();
-        std::panic::catch_unwind(|| check(Switches::ALL, Some(cause), &operations)).is_err()
-    })
-}
-
-#[test]
-fn every_suppressed_flush_is_noticed() {
-    let causes = [
-        Cause::Munmap,
-        Cause::Mmap,
-        Cause::Mprotect,
-        Cause::Dontneed,
-        Cause::Mremap,
-        Cause::Fork,
-        Cause::CopyOnWrite,
-    ];
-    for cause in causes {
-        let sequences = prop::collection::vec((0..CPUS, operation()), 60..120);
-        assert!(is_noticed(cause, sequences), "nothing failed without the flushes of {cause:?}");
-    }
-}
-
-#[test]
-fn every_suppressed_flush_of_large_pages_is_noticed() {
-    UNIT.set(LARGE_UNIT);
-    for cause in [
-        Cause::Munmap,
-        Cause::Mprotect,
-        Cause::Dontneed,
-        Cause::Madvise,
-        Cause::Mremap,
-        Cause::Fork,
-        Cause::CopyOnWrite,
-    ] {
-        let noticed = is_noticed(cause, large_sequences());
-        assert!(noticed, "nothing failed without the flushes of {cause:?}");
     }
 }
