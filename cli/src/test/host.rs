@@ -26,7 +26,7 @@ enum Kind {
 }
 
 /// All steps, the quickest to fail first.
-pub(super) const STEPS: [Step; 13] = [
+pub(super) const STEPS: [Step; 14] = [
     Step { name: "format", command: format, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "kernel build", command: kernel_build, kind: Kind::Whole, needs: None, slow: false },
     Step { name: "documentation", command: documentation, kind: Kind::Whole, needs: None, slow: false },
@@ -57,6 +57,7 @@ pub(super) const STEPS: [Step; 13] = [
     Step { name: "kernel lints", command: kernel_lints, kind: Kind::Whole, needs: None, slow: true },
     Step { name: "checkers' lints", command: checkers_lints, kind: Kind::Whole, needs: None, slow: true },
     Step { name: "check", command: quick_check, kind: Kind::Whole, needs: None, slow: false },
+    Step { name: "fences", command: fences, kind: Kind::Whole, needs: None, slow: true },
     Step { name: "shuttle models", command: shuttle, kind: Kind::Harness, needs: None, slow: true },
 ];
 
@@ -132,6 +133,11 @@ fn quick_check() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "ceasefire".into()));
     command.args(["check", "--quick"]);
     command
+}
+
+/// Each fence of the handshake is left out, by a program: loom's models must name the promise that this breaks.
+fn fences() -> Command {
+    cargo(&["run", "--locked", "--quiet", "--package=mutation", "--", "--fences"])
 }
 
 /// What the fuzzing has found so far, on the machine again.
