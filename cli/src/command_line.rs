@@ -301,6 +301,9 @@ pub(crate) struct GuestOptions {
     /// Pack a file or folder beside the program (repeatable); a relative GUEST is below /
     #[arg(long, value_name = "HOST[:GUEST]")]
     pub(crate) file: Vec<OsString>,
+    /// Give the guest a disk, /dev/vda, /dev/vdb and so on (repeatable); what it writes goes into FILE, except under compare
+    #[arg(long, value_name = "FILE[:ro]")]
+    pub(crate) disk: Vec<OsString>,
     /// Set a variable for the program (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = clap::builder::OsStringValueParser::new())]
     pub(crate) env: Vec<OsString>,

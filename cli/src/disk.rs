@@ -1,3 +1,7 @@
+//! The disks of a guest: those that the command line names, `--disk FILE[:ro]`, and the one that a workload may ask for.
+//!
+//! A named file is looked at before anything is started, so that a mistake is one sentence and not QEMU's.
+//!
 //! The disk that a workload's `job.toml` asks for: `disk = { total = "1280M" }` stands for a read-only ext4 file
 //! system with one file for each CPU, named 0, 1, …, which together are `total` long.
 //!
@@ -5,8 +9,11 @@
 //! each layout, with mke2fs, beside the built workloads. It gets its name when it is complete, and is only ever read: several guests
 //! may use it at once.
 
-use std::fs::{self, File};
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -14,7 +21,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::project;
-use crate::qemu::Disk;
+use crate::qemu::{Access, Disk};
 use crate::size::Memory;
 
 /// What is on a disk.
@@ -42,8 +49,81 @@ impl Layout {
             fs::create_dir_all(&folder).map_err(|error| Failure::host("make a disk for the guest", error))?;
             make(&folder, &image, cpus, each)?;
         }
-        Ok(Disk { image, read_only: true })
+        Ok(Disk { image, access: Access::ReadOnly, mounted: true })
     }
+}
+
+/// Disks at most: a PC's first bus has room for a few more devices.
+const MOST: usize = 16;
+/// Disks are read and written in these units.
+const SECTOR: u64 = 512;
+
+/// The disks that `--disk` names, as `FILE` or `FILE:ro`.
+///
+/// # Errors
+/// A usage failure about the first that cannot be one.
+pub(crate) fn named(texts: &[OsString]) -> Result<Vec<Disk>, Failure> {
+    if texts.len() > MOST {
+        return Err(Failure::usage(format!("a guest has at most {MOST} disks, not {}", texts.len())));
+    }
+    let disks = texts.iter().map(|text| named_one(text)).collect::<Result<Vec<_>, _>>()?;
+    let place = |disk: &Disk| fs::canonicalize(&disk.image).unwrap_or_else(|_| disk.image.clone());
+    for (index, disk) in disks.iter().enumerate() {
+        let same = disks[..index].iter().find(|other| place(other) == place(disk));
+        if same.is_some_and(|other| disk.access == Access::Writable || other.access == Access::Writable) {
+            let image = disk.image.display();
+            return Err(Failure::usage(format!(
+                "--disk {image} is given twice: only ':ro' ones may share a file"
+            )));
+        }
+    }
+    Ok(disks)
+}
+
+fn named_one(text: &OsStr) -> Result<Disk, Failure> {
+    let bytes = text.as_bytes();
+    let (path, access) = match bytes.strip_suffix(b":ro") {
+        Some(path) => (path, Access::ReadOnly),
+        None => (bytes, Access::Writable),
+    };
+    let image = PathBuf::from(OsStr::from_bytes(path));
+    let refused = |why: String| Failure::usage(format!("cannot use {} as a disk: {why}", image.display()));
+    if path.is_empty() {
+        return Err(Failure::usage("--disk takes FILE or FILE:ro"));
+    }
+    let failed = |error: io::Error| {
+        let mistaken =
+            path.iter().rposition(|byte| *byte == b':').filter(|_| error.kind() == io::ErrorKind::NotFound);
+        match mistaken {
+            Some(colon) if Path::new(OsStr::from_bytes(&path[..colon])).exists() => {
+                let after = OsStr::from_bytes(&path[colon + 1..]).display().to_string();
+                refused(format!("after a file's name there may only be ':ro', not ':{after}'"))
+            }
+            _ => refused(match error.kind() {
+                io::ErrorKind::NotFound => "there is no such file".into(),
+                io::ErrorKind::PermissionDenied if access == Access::Writable => {
+                    "it may not be written (':ro' behind its name makes it read-only)".into()
+                }
+                _ => error.to_string(),
+            }),
+        }
+    };
+    let kind = fs::metadata(&image).map_err(failed)?.file_type();
+    if kind.is_dir() {
+        return Err(refused("it is a folder".into()));
+    }
+    if !kind.is_file() && !kind.is_block_device() {
+        return Err(refused("it is neither a file nor a block device".into()));
+    }
+    let mut options = OpenOptions::new();
+    let mut file = options.read(true).write(access == Access::Writable).open(&image).map_err(failed)?;
+    let size = file.seek(SeekFrom::End(0)).map_err(failed)?;
+    if size == 0 || !size.is_multiple_of(SECTOR) {
+        return Err(refused(format!(
+            "its size must be a multiple of {SECTOR} bytes and not 0, but is {size}"
+        )));
+    }
+    Ok(Disk { image, access, mounted: false })
 }
 
 /// Where mke2fs is. It lies in a folder that is not in everybody's PATH.
@@ -88,6 +168,38 @@ mod tests {
         assert!(layout("totals = '1280M'").is_err());
         let wrong = layout("total = 'much'").unwrap().disk(2);
         assert_eq!(wrong.unwrap_err().status(), 2);
+    }
+
+    #[test]
+    fn a_named_file_must_be_one_that_can_be_a_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).into_os_string();
+        let with = |name: &str, end: &str| {
+            let mut text = path(name);
+            text.push(end);
+            text
+        };
+        fs::write(path("good"), [0; 1024]).unwrap();
+        fs::write(path("odd"), [0; 1000]).unwrap();
+        fs::write(path("empty"), []).unwrap();
+        fs::write(path("a:ro"), [0; 512]).unwrap();
+        let sentence = |text: OsString| {
+            let failure = named(&[text]).unwrap_err();
+            assert_eq!(failure.status(), 2);
+            failure.sentence().unwrap().to_owned()
+        };
+        let good = named(&[path("good"), with("a:ro", ":ro")]).unwrap();
+        assert_eq!((good[0].access, good[1].access), (Access::Writable, Access::ReadOnly));
+        assert!(sentence(path("none")).contains("there is no such file"));
+        assert!(sentence(with("good", ":rw")).contains("may only be ':ro', not ':rw'"));
+        assert!(sentence(path("odd")).contains("multiple of 512 bytes and not 0, but is 1000"));
+        assert!(sentence(path("empty")).contains("but is 0"));
+        assert!(sentence(folder.path().into()).contains("it is a folder"));
+        assert!(sentence("/dev/null".into()).contains("neither a file nor a block device"));
+        assert!(sentence(":ro".into()).contains("--disk takes FILE or FILE:ro"));
+        assert!(named(&[path("good"), path("good")]).is_err());
+        assert!(named(&[with("good", ":ro"), with("good", ":ro")]).is_ok());
+        assert!(named(&vec![with("good", ":ro"); MOST + 1]).is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::initramfs::Initramfs;
 use crate::kernel_image::{KernelImage, Symbols};
 use crate::program::{Companion, Program};
-use crate::qemu::{Board, Disk, Guest, Mode};
+use crate::qemu::{Access, Board, Disk, Guest, Mode};
 use crate::sanitizer::Sanitizer;
 use crate::session::{self, Names, Outcome, Streams};
 use crate::size::Memory;
@@ -44,8 +44,8 @@ pub(crate) struct Order {
     pub(crate) without: Vec<&'static str>,
     /// Further words for the kernel's command line.
     pub(crate) kernel_words: Vec<String>,
-    /// A disk, which Linux mounts at `protocol::orders::DISK_MOUNT`.
-    pub(crate) disk: Option<Disk>,
+    /// In the order in which the guest numbers them.
+    pub(crate) disks: Vec<Disk>,
     /// Let Linux count its flushes by reason; that takes time, so such a run's times mean nothing.
     pub(crate) trace: bool,
     /// Set by `linux::prepare_for_linux` when the kernel is Linux: which of its modules are packed, in loading order.
@@ -81,7 +81,7 @@ impl Order {
             mode: Mode::Single,
             without: Vec::new(),
             kernel_words: Vec::new(),
-            disk: None,
+            disks: Vec::new(),
             trace: false,
             linux: None,
             sanitize: false,
@@ -119,7 +119,7 @@ impl Order {
             kernel: kernel.path.clone(),
             initramfs,
             kernel_arguments: self.kernel_arguments(),
-            disk: self.disk.clone(),
+            disks: self.disks.clone(),
             linux: self.linux.is_some(),
             sanitizer,
         };
@@ -133,9 +133,17 @@ impl Order {
         if self.trace {
             archive.file(orders::TRACE.as_bytes(), 0o400, Vec::new())?;
         }
-        if let Some(disk) = &self.disk {
-            let access = if disk.read_only { b"ro\0" } else { b"rw\0" };
-            archive.file(orders::DISK.as_bytes(), 0o400, access.to_vec())?;
+        if !self.disks.is_empty() {
+            let word = |disk: &Disk| match (disk.mounted, disk.access) {
+                (false, _) => &b"raw\0"[..],
+                (true, Access::ReadOnly) => b"mount-ro\0",
+                (true, _) => b"mount-rw\0",
+            };
+            archive.file(
+                orders::DISKS.as_bytes(),
+                0o400,
+                self.disks.iter().flat_map(word).copied().collect(),
+            )?;
             let paths = modules.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat());
             archive.file(orders::MODULES.as_bytes(), 0o400, paths.collect())?;
         }

@@ -81,8 +81,20 @@ impl Mode {
 pub(crate) struct Disk {
     /// Its content: a file of the host.
     pub(crate) image: PathBuf,
-    /// Nothing is written to it.
-    pub(crate) read_only: bool,
+    pub(crate) access: Access,
+    /// Linux mounts it at `protocol::orders::DISK_MOUNT`.
+    pub(crate) mounted: bool,
+}
+
+/// What becomes of what a guest writes to a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// The guest may not write.
+    ReadOnly,
+    /// It goes into the file.
+    Writable,
+    /// It is forgotten at the end of the run, so that every run finds the file as it is.
+    Forgetful,
 }
 
 /// A guest to start.
@@ -95,7 +107,8 @@ pub(crate) struct Guest {
     pub(crate) kernel: PathBuf,
     pub(crate) initramfs: PathBuf,
     pub(crate) kernel_arguments: String,
-    pub(crate) disk: Option<Disk>,
+    /// In the order in which the guest numbers them.
+    pub(crate) disks: Vec<Disk>,
     /// Its kernel is Linux: the serial line is that kernel's console and takes no input.
     pub(crate) linux: bool,
     /// Watches every access, if there.
@@ -170,7 +183,9 @@ impl Guest {
         add("-machine");
         match self.board {
             Board::Q35 => add("q35"),
-            Board::Microvm => add("microvm,isa-serial=on,rtc=on"),
+            Board::Microvm if self.disks.is_empty() => add("microvm,isa-serial=on,rtc=on"),
+            // With firmware tables the emulator describes them there, in bytecode; without, on the kernel's command line.
+            Board::Microvm => add("microvm,isa-serial=on,rtc=on,acpi=off"),
         }
         add("-smp");
         add(&self.cpus.to_string());
@@ -204,15 +219,15 @@ impl Guest {
         }
         add("-device");
         add(&format!("isa-debug-exit,iobase={:#x},iosize=4", port::OFF));
-        if let Some(disk) = &self.disk {
-            add("-drive");
-            line.push(drive(disk));
-            let mut add = |text: &str| line.push(text.into());
-            add("-device");
-            add(match self.board {
-                Board::Q35 => "virtio-blk-pci,drive=disk",
-                Board::Microvm => "virtio-blk-device,drive=disk",
-            });
+        for (number, disk) in self.disks.iter().enumerate() {
+            let device = match self.board {
+                Board::Q35 => "virtio-blk-pci",
+                Board::Microvm => "virtio-blk-device",
+            };
+            line.push("-drive".into());
+            line.push(drive(disk, number));
+            line.push("-device".into());
+            line.push(format!("{device},drive=disk{number}").into());
         }
         if let Some(Sanitizer { library, declaration }) = &self.sanitizer {
             line.push("-plugin".into());
@@ -280,12 +295,16 @@ impl Guest {
 }
 
 /// The back of a disk. A comma in QEMU's options is written twice.
-fn drive(disk: &Disk) -> OsString {
-    let mut option = OsString::from("if=none,id=disk,format=raw,file=");
+fn drive(disk: &Disk, number: usize) -> OsString {
+    let mut option = OsString::from(format!("if=none,id=disk{number},format=raw,file="));
     let path =
         disk.image.as_os_str().as_bytes().split(|byte| *byte == b',').collect::<Vec<_>>().join(&b",,"[..]);
     option.push(OsStr::from_bytes(&path));
-    option.push(if disk.read_only { ",readonly=on" } else { "" });
+    option.push(match disk.access {
+        Access::ReadOnly => ",readonly=on",
+        Access::Writable => "",
+        Access::Forgetful => ",snapshot=on",
+    });
     option
 }
 

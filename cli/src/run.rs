@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use protocol::report::Exit;
 
 use crate::command_line::{GuestOptions, Run, Turns};
+use crate::disk;
 use crate::failure::Failure;
 use crate::mechanisms;
 use crate::order::Order;
@@ -78,6 +79,7 @@ pub(crate) fn order_for(guest: &GuestOptions, words: &[OsString], mode: Mode) ->
     let [name, arguments @ ..] = words else {
         return Err(Failure::usage("no program to run was given: ./ceasefire run -- PROGRAM [ARGUMENTS]"));
     };
+    let named = disk::named(&guest.disk)?;
     let (program, place, disk) = find(name, guest.cpus)?;
     Ok(Order {
         program,
@@ -92,7 +94,7 @@ pub(crate) fn order_for(guest: &GuestOptions, words: &[OsString], mode: Mode) ->
         mode,
         without,
         kernel_words: guest.kernel.iter().cloned().collect(),
-        disk,
+        disks: disk.into_iter().chain(named).collect(),
         trace: false,
         linux: None,
         sanitize: guest.sanitize,

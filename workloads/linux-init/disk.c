@@ -1,4 +1,5 @@
-/* The disk that the host ordered: its driver loaded if it is a module, and its file system mounted at /disk.
+/* The disks that the host ordered: their driver loaded if it is a module, all of them waited for, and the file system of the one
+ * that is to be mounted mounted at /disk.
  */
 #include "peer.h"
 #include <sys/mount.h>
@@ -20,20 +21,31 @@ static void load_modules(void)
 	}
 }
 
-void mount_disk(void)
+static void await_disk(const char *path)
 {
-	char access[8];
-	if (!read_whole("/.ceasefire/disk", access, sizeof access))
-		return;
-	load_modules();
 	struct stat disk;
-	for (int waited = 0; stat("/dev/vda", &disk) != 0; waited++) {
+	for (int waited = 0; stat(path, &disk) != 0; waited++) {
 		if (waited == PATIENCE_MILLISECONDS)
-			give_up("the disk /dev/vda (has this kernel a driver for virtio block devices?)");
+			give_up("a disk (has this kernel a driver for virtio block devices?)");
 		usleep(1000);
 	}
-	mkdir("/disk", 0755);
-	int read_only = strcmp(access, "ro") == 0;
-	if (mount("/dev/vda", "/disk", "ext4", read_only ? MS_RDONLY : 0, NULL) != 0)
-		give_up("mount the disk, as ext4");
+}
+
+void prepare_disks(void)
+{
+	static char list[256];
+	size_t length = read_whole("/.ceasefire/disks", list, sizeof list);
+	if (!length)
+		return;
+	load_modules();
+	char path[] = "/dev/vda";
+	for (char *word = list; word < list + length; word += strlen(word) + 1, path[sizeof path - 2]++) {
+		await_disk(path);
+		if (strcmp(word, "raw") == 0)
+			continue;
+		mkdir("/disk", 0755);
+		int read_only = strcmp(word, "mount-ro") == 0;
+		if (mount(path, "/disk", "ext4", read_only ? MS_RDONLY : 0, NULL) != 0)
+			give_up("mount the disk, as ext4");
+	}
 }

@@ -252,7 +252,7 @@ int main(void)
 	cpu_count = get_nprocs();
 	if (cpu_count > MOST_CPUS)
 		cpu_count = MOST_CPUS;
-	mount_disk();
+	prepare_disks();
 	trace_flushes();
 
 	int output[2], errors[2];

@@ -31,5 +31,5 @@ void trace_flushes(void);
 void stop_tracing(void);
 void report_flushes(void);
 
-/* disk.c: the disk that the host ordered. */
-void mount_disk(void);
+/* disk.c: the disks that the host ordered. */
+void prepare_disks(void);

@@ -254,7 +254,7 @@ fn order(job: &Job, step: &Step, quick: bool) -> Order {
         memory: bench.memory,
         mode: step.emulator_mode(),
         without: step.without.clone(),
-        disk: job.disks.get(&step.cpus).cloned(),
+        disks: job.disks.get(&step.cpus).cloned().into_iter().collect(),
         ..Order::plain(job.program.clone(), PathBuf::from("/").join(&job.chosen.workload.name))
     }
 }

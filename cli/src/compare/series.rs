@@ -11,7 +11,7 @@ use crate::capture::Captured;
 use crate::command_line::Compare;
 use crate::failure::Failure;
 use crate::order::{Order, Prepared};
-use crate::qemu::Mode;
+use crate::qemu::{Access, Mode};
 use crate::result::{self, LinuxVersion, Run, System};
 use crate::run;
 use crate::session::Input;
@@ -39,6 +39,10 @@ impl Plan {
     pub(super) fn of(options: &Compare) -> Result<Self, Failure> {
         let mode = run::mode_or(&options.guest, Mode::Single)?;
         let mut order = run::order_for(&options.guest, &options.program, mode)?;
+        for disk in order.disks.iter_mut().filter(|disk| disk.access == Access::Writable) {
+            // Else each run would find what those before it have left.
+            disk.access = Access::Forgetful;
+        }
         order.packed_input = Some(run::whole_input()?);
         Ok(Plan {
             order,

@@ -8,8 +8,8 @@
 //!
 //! **For whoever compares:** [`Side::linux`](crate::side::Side::linux) makes the peer, or fails with the sentence that says why
 //! there is none. An order with `trace` counts the flushes of translations on Linux by reason and extent (rows
-//! `linux.flush`); tracing takes time, so a traced run must never be a timed one. An order with a `disk` finds it mounted
-//! at `protocol::orders::DISK_MOUNT` there. Ours ignores both.
+//! `linux.flush`); tracing takes time, so a traced run must never be a timed one. Of an order's disks, those that are
+//! to be mounted are found at `protocol::orders::DISK_MOUNT` there. Ours ignores both.
 
 mod image;
 mod package;
@@ -111,7 +111,7 @@ fn cache() -> PathBuf {
 }
 
 /// Adds to an order what makes the Linux kernel in the file `image` carry it out: our first program, the words that start it, and the
-/// modules it needs for a disk. A kernel whose modules are not found beside it must have been built with them.
+/// modules it needs for disks. A kernel whose modules are not found beside it must have been built with them.
 ///
 /// # Errors
 /// A usage failure when the kernel is known not to boot on the order's board; a host failure when the first program does not build.
@@ -126,7 +126,7 @@ pub(crate) fn prepare_for_linux(order: &mut Order, image: &Path) -> Result<(), F
     order.companions.push(Companion { host: init.build()?, guest: INIT.into() });
     order.kernel_words.push(ARGUMENTS.into());
     let mut modules = Vec::new();
-    if order.disk.is_some() {
+    if !order.disks.is_empty() {
         for module in DISK_MODULES {
             let host = modules_of(image).map(|folder| folder.join("kernel").join(module));
             if let Some(host) = host.filter(|host| host.is_file()) {

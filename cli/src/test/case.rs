@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::disks::Wanted;
 use super::expectation::Expectation;
 use crate::failure::Failure;
 use crate::project;
@@ -40,6 +41,8 @@ pub(super) struct Case {
     pub(super) args: Vec<String>,
     #[serde(default)]
     pub(super) files: Vec<String>,
+    #[serde(default)]
+    pub(super) disks: Vec<Wanted>,
     #[serde(default)]
     pub(super) stdin: String,
     #[serde(default = "two_cpus")]
@@ -122,12 +125,13 @@ pub(super) fn read() -> Result<Vec<Case>, Failure> {
 }
 
 /// Every key of a test. (The reader itself cannot refuse unknown keys in a flattened structure.)
-const KEYS: [&str; 28] = [
+const KEYS: [&str; 29] = [
     "name",
     "workload",
     "program",
     "args",
     "files",
+    "disks",
     "stdin",
     "cpus",
     "memory",

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::case::Boot;
+use super::disks::Disks;
 use super::expectation::{Expectation, Observed, matches};
 use super::tally::{Tally, Verdict};
 use crate::capture::Captured;
@@ -89,7 +90,11 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
         return Ok(Verdict::Skipped(format!("Linux is absent: {reason}")));
     }
     let wanted = boot.case.expectation.filled(|text| boot.fill(text));
-    let run = once(boot, kernel);
+    let disks = match Disks::make(&boot.case.disks) {
+        Ok(disks) => disks,
+        Err(failure) => return Ok(Verdict::Failed(failure.sentence().unwrap_or_default().to_owned())),
+    };
+    let run = once(boot, &disks, kernel);
     let (output, errors) = (run.output_text(), run.errors_text());
     let mut differences = match (&run.ended, &wanted.failure) {
         (Err(Failure::Signal(signal)), _) => return Err(Failure::Signal(*signal)),
@@ -100,9 +105,10 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
             wanted.differences(&Observed { report: &outcome.report, output: &output, errors: &errors })
         }
     };
+    differences.extend(disks.differences());
     if boot.case.repeats_exactly && differences.is_empty() {
         // A sanitized run is repeated without: to be watched must not change it either.
-        let again = once(&boot.unwatched(), kernel);
+        let again = once(&boot.unwatched(), &disks, kernel);
         if let Err(Failure::Signal(signal)) = again.ended {
             return Err(Failure::Signal(signal));
         }
@@ -120,8 +126,8 @@ fn run(boot: &Boot, kernel: &Arc<KernelImage>) -> Result<Verdict, Failure> {
     Ok(Verdict::Failed(why))
 }
 
-fn once(boot: &Boot, kernel: &Arc<KernelImage>) -> Captured {
-    let prepared = order(boot).and_then(|order| match boot.case.system {
+fn once(boot: &Boot, disks: &Disks, kernel: &Arc<KernelImage>) -> Captured {
+    let prepared = order(boot, disks).and_then(|order| match boot.case.system {
         System::Ceasefire => order.prepare(|| Ok(kernel.clone())),
         System::Linux => linux().as_ref().map_err(Failure::usage)?.prepare(order),
     });
@@ -179,7 +185,7 @@ fn failure_differences(failure: &Failure, pattern: &str, wanted: &Expectation) -
     found
 }
 
-fn order(boot: &Boot) -> Result<Order, Failure> {
+fn order(boot: &Boot, disks: &Disks) -> Result<Order, Failure> {
     let case = boot.case;
     let (program, place, disk) = match (&case.workload, &case.program) {
         (Some(name), None) => {
@@ -210,7 +216,7 @@ fn order(boot: &Boot) -> Result<Order, Failure> {
         mode: boot.mode,
         without: mechanisms::parse(&case.without)?,
         kernel_words: case.kernel.iter().cloned().chain(suppress).collect(),
-        disk,
+        disks: disk.into_iter().chain(disks.for_guest()).collect(),
         trace: case.trace,
         linux: None,
         sanitize: boot.sanitize,

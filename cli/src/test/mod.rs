@@ -1,6 +1,7 @@
 //! `ceasefire test`: everything that can be tested here, and one summary.
 
 mod case;
+mod disks;
 mod expectation;
 mod guest;
 mod host;

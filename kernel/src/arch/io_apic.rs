@@ -1,4 +1,4 @@
-//! The controller that brings device interrupts to CPUs. The kernel uses one line of it: the serial receiver's.
+//! The controller that brings device interrupts to CPUs. The kernel uses the serial receiver's line of it, and those of disks.
 #![allow(unsafe_code)]
 
 use super::layout::direct;
@@ -19,6 +19,13 @@ fn write(base: u64, register: u32, value: u32) {
 pub(crate) fn route(base: u64, line: u32, vector: u8, apic_identifier: u32) {
     write(base, 0x11 + 2 * line, apic_identifier << 24);
     write(base, 0x10 + 2 * line, u32::from(vector));
+}
+
+/// As [`route`], for a line that a device holds until it has been answered, and that several devices may share.
+pub(crate) fn route_held(base: u64, line: u32, vector: u8, apic_identifier: u32) {
+    const LEVEL_TRIGGERED: u32 = 1 << 15;
+    write(base, 0x11 + 2 * line, apic_identifier << 24);
+    write(base, 0x10 + 2 * line, u32::from(vector) | LEVEL_TRIGGERED);
 }
 
 /// Masks every line of the two old controllers: firmware leaves the timer on a vector that belongs to an exception.

@@ -21,6 +21,14 @@ pub(crate) fn write_u16(port: u16, value: u16) {
     unsafe { asm!("out dx, ax", in("dx") port, in("ax") value, options(nomem, nostack, preserves_flags)) }
 }
 
+/// Reads four bytes.
+pub(crate) fn read_u32(port: u16) -> u32 {
+    let value: u32;
+    // SAFETY: as in `write_u8`.
+    unsafe { asm!("in eax, dx", in("dx") port, out("eax") value, options(nomem, nostack, preserves_flags)) }
+    value
+}
+
 /// Reads one byte.
 pub(crate) fn read_u8(port: u16) -> u8 {
     let value: u8;

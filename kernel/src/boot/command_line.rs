@@ -7,6 +7,7 @@
 //! | `deterministic` | nothing of the outside enters: fixed clock, fixed random numbers |
 //! | `turns` | the emulator runs the CPUs in turns on one host thread: let it turn often |
 //! | `suppress=CAUSE` | for tests of the tests: leaves out the flushes of that cause |
+//! | `virtio_mmio.device=SIZE@ADDRESS:LINE` | a device that is on no bus: the emulator adds this on the board `microvm` |
 //! | `selfcheck` | checks first that the emulator keeps stale translations |
 
 use coherence::{Cause, Switches};
@@ -22,6 +23,47 @@ pub(crate) struct CommandLine {
     pub(crate) turns: bool,
     pub(crate) suppress: Option<Cause>,
     pub(crate) self_check: bool,
+    devices: [Option<Device>; MOST_DEVICES],
+}
+
+/// More than the emulator has slots for.
+const MOST_DEVICES: usize = 32;
+
+/// A device that is on no bus.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Device {
+    /// Physical address of its registers.
+    pub(crate) address: u64,
+    /// Their size in bytes.
+    pub(crate) bytes: u64,
+    /// Its interrupt line.
+    pub(crate) line: u32,
+}
+
+impl Device {
+    /// `SIZE@ADDRESS:LINE`: decimal or, behind `0x`, hexadecimal.
+    fn parse(text: &str) -> Option<Self> {
+        let number = |text: &str| match text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        };
+        let (bytes, place) = text.split_once('@')?;
+        let (address, line) = place.split_once(':')?;
+        Some(Self { address: number(address)?, bytes: number(bytes)?, line: u32::try_from(number(line)?).ok()? })
+    }
+}
+
+impl CommandLine {
+    /// Devices that are on no bus.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = Device> {
+        self.devices.iter().flatten().copied()
+    }
+
+    fn add_device(&mut self, text: &str) {
+        let free = self.devices.iter_mut().find(|slot| slot.is_none());
+        let slot = free.unwrap_or_else(|| panic!("more than {MOST_DEVICES} devices on the kernel command line"));
+        *slot = Some(Device::parse(text).unwrap_or_else(|| panic!("virtio_mmio.device={text}: not SIZE@ADDRESS:LINE")));
+    }
 }
 
 static COMMAND_LINE: Once<CommandLine> = Once::new();
@@ -37,8 +79,15 @@ pub(crate) fn command_line() -> &'static CommandLine {
 /// On a word that is not understood.
 pub(super) fn initialise(text: &[u8]) {
     let text = core::str::from_utf8(text).expect("the command line is UTF-8");
-    let mut parsed =
-        CommandLine { switches: Switches::ALL, seed: None, deterministic: false, turns: false, suppress: None, self_check: false };
+    let mut parsed = CommandLine {
+        switches: Switches::ALL,
+        seed: None,
+        deterministic: false,
+        turns: false,
+        suppress: None,
+        self_check: false,
+        devices: [None; MOST_DEVICES],
+    };
     for word in text.split_ascii_whitespace() {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         match name {
@@ -47,6 +96,7 @@ pub(super) fn initialise(text: &[u8]) {
             "deterministic" => parsed.deterministic = true,
             "turns" => parsed.turns = true,
             "suppress" => parsed.suppress = Some(cause(value)),
+            "virtio_mmio.device" => parsed.add_device(value),
             "selfcheck" => parsed.self_check = true,
             _ => panic!("unknown word on the kernel command line: {word}"),
         }

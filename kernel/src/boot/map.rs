@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   DIRECT_MAP   all RAM, writable, not executable, largest pages that fit; the image's code and constants read-only;
-//!                the interrupt controllers' pages, uncached
+//!                the interrupt controllers' and other devices' pages, uncached
 //!   STACKS       kernel stacks, page by page as they are made
 //!   KERNEL_BASE  the image: code executable, constants read-only, the rest writable and not executable
 //! ```
 //!
 //! All entries are global. The root's upper half is complete when `build` returns, so copies of it never go stale, and later
-//! additions (stacks) turn absent entries into present ones, which no CPU can have cached.
+//! additions (stacks, devices) turn absent entries into present ones, which no CPU can have cached.
 #![allow(unsafe_code)]
 
 use core::cell::UnsafeCell;
@@ -138,6 +138,19 @@ pub(crate) fn add_kernel_page(address: u64) -> Option<()> {
     let entry = map.entry(address, 0)?;
     // SAFETY: an entry of the kernel's tables, changed under the lock; it was absent, so nobody has it cached.
     unsafe { entry.write_volatile(frame | DATA) };
+    Some(())
+}
+
+/// Maps the pages of a device, which lie in no RAM, uncached at their address in the direct map. `None` if memory is short.
+pub(crate) fn add_device(physical: Range<u64>) -> Option<()> {
+    let mut tables = TABLES.lock();
+    let mut map = Map { tables: &mut tables };
+    for page in (physical.start / PAGE_BYTES..physical.end.div_ceil(PAGE_BYTES)).map(|page| page * PAGE_BYTES) {
+        let entry = map.entry(direct(page), 0)?;
+        // SAFETY: an entry of the kernel's tables, changed under the lock; it was absent, so nobody has it cached, or is
+        // what it becomes.
+        unsafe { entry.write_volatile(page | DEVICE) };
+    }
     Some(())
 }
 

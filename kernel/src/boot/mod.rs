@@ -16,7 +16,7 @@ mod start_info;
 
 use crate::arch::{descriptor, entry as kernel_entry, io_apic};
 use crate::sync::Once;
-use crate::{console, cpu, declaration, files, frames, interrupt, process, self_check, task, time};
+use crate::{block, console, cpu, declaration, files, frames, interrupt, process, self_check, task, time};
 
 pub(crate) use command_line::command_line;
 pub(crate) use start_info::FreeRanges;
@@ -60,6 +60,7 @@ extern "C" fn start(information: u64) -> ! {
     cpu::set_online();
     processors::start_others(&processors);
     console::input::initialise(processors.io_apic);
+    block::initialise(processors.io_apic);
     log::info!("{} CPUs after {} us", cpu::count(), time::now() / 1000);
     task::spawn_kernel("init", || {
         self_check::run_if_asked();

@@ -1,5 +1,6 @@
-//! Character devices: the ones that programs expect to find in `/dev`.
+//! Devices: the ones that programs expect to find in `/dev`.
 
+use super::disk::{self, DiskFile};
 use super::console::{ConsoleFile, Line};
 use super::file::{File, Patience, Positions};
 use super::transfer::{Destination, Source, collect, deliver};
@@ -22,6 +23,8 @@ pub(crate) enum Device {
     Console,
     /// The three lines that the first program has as its descriptors 0, 1 and 2.
     Standard(Line),
+    /// The disk of that number.
+    Disk(u32),
     /// Nothing that this kernel has: can be made and looked at but not opened.
     Absent { block: bool, major: u32, minor: u32 },
 }
@@ -36,6 +39,7 @@ impl Device {
             (false, 1, 8 | 9) => Self::Random(minor),
             (false, 5, 0) => Self::Terminal,
             (false, 5, 1) => Self::Console,
+            (true, disk::MAJOR, _) if disk::of_minor(minor).is_some() => Self::Disk(minor / disk::MINORS),
             _ => Self::Absent { block, major, minor },
         }
     }
@@ -49,23 +53,33 @@ impl Device {
             Self::Random(minor) => (1, minor),
             Self::Terminal => (5, 0),
             Self::Console | Self::Standard(_) => (5, 1),
+            Self::Disk(index) => (disk::MAJOR, index * disk::MINORS),
             Self::Absent { major, minor, .. } => (major, minor),
         }
     }
 
     pub(crate) fn type_bits(self) -> u32 {
         match self {
-            Self::Absent { block: true, .. } => abi::S_IFBLK,
+            Self::Disk(_) | Self::Absent { block: true, .. } => abi::S_IFBLK,
             _ => abi::S_IFCHR,
         }
     }
 
-    /// ENXIO for a device that is not there.
-    pub(crate) fn open(self) -> Result<Box<dyn File>, Errno> {
+    /// The size of what is on it: 0 unless it is a disk.
+    pub(crate) fn size(self) -> u64 {
+        match self {
+            Self::Disk(index) => disk::of_minor(index * disk::MINORS).map_or(0, |disk| disk.size()),
+            _ => 0,
+        }
+    }
+
+    /// Opens it with the flags of `open`. ENXIO for a device that is not there.
+    pub(crate) fn open(self, flags: u32) -> Result<Box<dyn File>, Errno> {
         match self {
             Self::Null | Self::Zero | Self::Full | Self::Random(_) => Ok(Box::new(DeviceFile(self))),
             Self::Terminal | Self::Console => Ok(Box::new(ConsoleFile::terminal())),
             Self::Standard(line) => Ok(Box::new(ConsoleFile::line(line))),
+            Self::Disk(index) => Ok(Box::new(DiskFile::open(index, flags)?)),
             Self::Absent { .. } => Err(Errno::ENXIO),
         }
     }

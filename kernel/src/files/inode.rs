@@ -222,6 +222,14 @@ impl Inode {
         }
     }
 
+    /// What SEEK_END counts from: the size, of a disk too, whose `st_size` is 0.
+    pub(crate) fn seek_end(&self) -> u64 {
+        match &self.content {
+            Content::Device(device) => device.size(),
+            _ => self.size(),
+        }
+    }
+
     pub(crate) fn status(&self) -> Status {
         let attributes = self.attributes();
         Status {

@@ -10,8 +10,8 @@
 //! | `File` | what can be done with an opening | file_operations |
 //!
 //! All file systems live in memory: the root is filled from the initial archive, `/proc` and `/sys` are made
-//! as they are read. So nothing here waits for a disk; the only waits are for other programs (pipes, locks),
-//! for the console and for time.
+//! as they are read. What waits for a disk is `disk`, which shows it as a file; the other waits are for other programs
+//! (pipes, locks), for the console and for time.
 //!
 //! Locks, outermost first: a description's position; the tree's lock for changes (`tree`); a file's lock for
 //! writing; then spin locks, each held for a few steps and never while user memory is touched.
@@ -24,6 +24,7 @@ mod control;
 mod description;
 mod device;
 mod directory;
+mod disk;
 mod entry;
 pub(crate) mod epoll;
 mod event_counter;
@@ -54,6 +55,7 @@ pub(crate) use content::{FileContent, MOST_SIZE, Mapping, unnamed_file};
 pub(crate) use context::{Caller, Context};
 pub(crate) use description::Description;
 pub(crate) use device::Device;
+pub(crate) use disk::{DiskFile, synchronize_disks};
 pub(crate) use directory::{Directory, Listed};
 pub(crate) use entry::Entry;
 pub(crate) use event_counter::EventCounter;

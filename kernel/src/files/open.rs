@@ -102,7 +102,7 @@ fn open_content(entry: &Arc<Entry>, flags: u32) -> Result<Box<dyn File>, Errno> 
         }
         Content::Directory(_) => Ok(Box::new(OpenDirectory)),
         Content::Generated(_) => Ok(Box::new(GeneratedFile::new(inode.clone()))),
-        Content::Device(device) => device.open(),
+        Content::Device(device) => device.open(flags),
         Content::Fifo(pipe) => {
             let reads = flags & abi::O_ACCMODE != abi::O_WRONLY;
             let writes = flags & abi::O_ACCMODE != abi::O_RDONLY;

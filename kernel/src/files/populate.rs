@@ -288,6 +288,10 @@ fn devices() -> Result<(), Errno> {
     ] {
         file(&root, name, &DEVICES, Content::Device(device), 0o666)?;
     }
+    super::disk::initialize();
+    for (index, name) in super::disk::names() {
+        file(&root, &name, &DEVICES, Content::Device(Device::Disk(index)), 0o600)?;
+    }
     for (name, target) in [
         ("fd", "/proc/self/fd"),
         ("stdin", "/proc/self/fd/0"),

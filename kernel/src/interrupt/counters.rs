@@ -8,6 +8,7 @@ use crate::cpu::{Aligned, MAX_CPUS, PerCpu};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Serial,
+    Disk,
     Timer,
     Reschedule,
     /// Whatever one CPU has another do: flushes, which `Shootdown` counts by themselves, and memory barriers.
@@ -18,13 +19,14 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Serial, Self::Nmi, Self::Timer, Self::Spurious, Self::Reschedule, Self::Call, Self::Shootdown];
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Serial, Self::Disk, Self::Nmi, Self::Timer, Self::Spurious, Self::Reschedule, Self::Call, Self::Shootdown];
 
     /// The row's label and description.
     pub(crate) const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Serial => ("4", "IO-APIC   4-edge      ttyS0"),
+            Self::Disk => ("DSK", "Disk interrupts"),
             Self::Timer => ("LOC", "Local timer interrupts"),
             Self::Reschedule => ("RES", "Rescheduling interrupts"),
             Self::Call => ("CAL", "Function call interrupts"),
@@ -35,7 +37,7 @@ impl Kind {
     }
 }
 
-static COUNTERS: PerCpu<[AtomicU64; 7]> = PerCpu::new([const { Aligned([const { AtomicU64::new(0) }; 7]) }; MAX_CPUS]);
+static COUNTERS: PerCpu<[AtomicU64; 8]> = PerCpu::new([const { Aligned([const { AtomicU64::new(0) }; 8]) }; MAX_CPUS]);
 
 /// Counts one on this CPU. Called with interrupts off; only this CPU writes its counters.
 pub(crate) fn count(kind: Kind) {

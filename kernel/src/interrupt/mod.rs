@@ -21,6 +21,8 @@ use counters::Kind;
 
 /// The serial receiver.
 pub(crate) const SERIAL: u8 = 0x24;
+/// A disk has finished something.
+pub(crate) const DISK: u8 = 0x25;
 /// The local timer.
 pub(crate) const TIMER: u8 = 0xec;
 /// "Flush translations", or "pass a memory barrier": answered by `coherence`.
@@ -64,6 +66,10 @@ pub(crate) extern "C" fn on_interrupt(frame: &mut TrapFrame) {
         SERIAL => {
             counters::count(Kind::Serial);
             console::input::on_interrupt();
+        }
+        DISK => {
+            counters::count(Kind::Disk);
+            crate::block::on_interrupt();
         }
         _ => counters::count(Kind::Spurious),
     }

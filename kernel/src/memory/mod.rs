@@ -80,6 +80,9 @@ pub(crate) fn zero_backing(size: u64) -> Arc<Backing> {
     Arc::new(MemoryObject::new(&Kernel, identity, name, size))
 }
 
+/// A counted reference to a frame of this machine.
+pub(crate) type Frame = ::memory::FrameRef<Kernel>;
+
 /// How much memory there is, in pages.
 pub(crate) struct Usage {
     pub(crate) total_pages: u64,

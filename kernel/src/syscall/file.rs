@@ -6,7 +6,7 @@ use super::path::{
 use super::Errno;
 use crate::memory::user;
 use crate::files::filesystem::MEMORY_FILES;
-use crate::files::{self, Access, Content, Inode, MOST_SIZE};
+use crate::files::{self, Access, Content, DiskFile, Inode, MOST_SIZE};
 use alloc::vec::Vec;
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, IntoBytes};
@@ -178,15 +178,20 @@ pub(crate) fn fallocate(&[descriptor, mode, offset, length, ..]: &[u64; 6]) -> R
     Ok(0)
 }
 
-/// `fsync` and `fdatasync`: everything is where it will ever be.
+/// `fsync` and `fdatasync`: what is not on a disk is where it will ever be.
 pub(crate) fn fsync(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
-    match usable_description(descriptor)?.inode().content() {
+    let description = usable_description(descriptor)?;
+    if let Some(disk) = description.file_as::<DiskFile>() {
+        return disk.synchronize();
+    }
+    match description.inode().content() {
         Content::Regular(_) | Content::Directory(_) | Content::Generated(_) => Ok(0),
         _ => Err(Errno::EINVAL),
     }
 }
 
 pub(crate) fn sync(_: &[u64; 6]) -> Result<usize, Errno> {
+    files::synchronize_disks();
     Ok(0)
 }
 

@@ -151,7 +151,7 @@ pub(crate) fn pwritev2(&[descriptor, address, count, at, _, flags]: &[u64; 6]) -
 pub(crate) fn lseek(&[descriptor, distance, origin, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = usable_description(descriptor)?;
     let distance = distance as i64;
-    let size = description.inode().size();
+    let size = description.inode().seek_end();
     let is_directory = description.inode().is_directory();
     let moved = |from: u64| {
         let to = (from as i64).checked_add(distance).ok_or(Errno::EOVERFLOW)?;

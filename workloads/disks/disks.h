@@ -1,0 +1,26 @@
+/* What the cases share: the disks' content and the calls that move it.
+ *
+ * Each 8 bytes of a disk say where they lie (their offset divided by 8, in the low 40 bits) and in which round they were written (above).
+ * The host fills disks with round 0 before a test, and looks for the last round afterwards, in the file that is the disk.
+ */
+#pragma once
+#include "../include/workload.h"
+
+typedef uint64_t word;
+
+static inline word content(uint64_t offset, int round)
+{
+	return offset / 8 | (word)round << 40;
+}
+
+/* Fills `bytes` with what a disk has at `offset` in a round. Neither offset nor length need be a multiple of 8. */
+void fill(unsigned char *bytes, size_t length, uint64_t offset, int round);
+
+/* Ends the test if `bytes` is not what a disk has there in that round. */
+void expect(const unsigned char *bytes, size_t length, uint64_t offset, int round, const char *path);
+
+/* Opens a disk and says its size. */
+int open_disk(const char *path, int flags, uint64_t *size);
+
+/* calls.c: every call on a disk that has an answer, and the answers to mistakes. */
+void calls(void);
