@@ -280,6 +280,9 @@ pub(crate) struct GuestOptions {
     /// Switch a mechanism off (repeatable, or several with commas; 'help' lists them)
     #[arg(long, value_name = "MECHANISM", value_delimiter = ',')]
     pub(crate) without: Vec<String>,
+    /// Switch a mechanism on that is off by default (repeatable, or several with commas; 'help' lists them)
+    #[arg(long, value_name = "MECHANISM", value_delimiter = ',')]
+    pub(crate) with: Vec<String>,
     /// The board
     #[arg(long, value_name = "BOARD", default_value_t = Board::Q35, value_enum)]
     pub(crate) machine: Board,

@@ -1,13 +1,19 @@
-//! `--without`: names of mechanisms, as the `coherence` library knows them.
+//! `--without` and `--with`: names of mechanisms, as the `coherence` library knows them.
 
-use coherence::Mechanism;
+use coherence::{Mechanism, Switches};
 
 use crate::failure::Failure;
 
-/// The name for all mechanisms at once.
+/// The name for all mechanisms at once that are on by default.
 const ALL: &str = "vanilla";
 
-/// The names in `given`, each once and in the library's order; `vanilla` becomes all of them.
+/// The mechanisms that are on by default.
+pub(crate) fn usual() -> impl Iterator<Item = &'static str> {
+    let on = |mechanism: &Mechanism| Switches::DEFAULT.has(*mechanism);
+    Mechanism::ALL.into_iter().filter(on).map(Mechanism::name)
+}
+
+/// The names in `given`, each once and in the library's order; `vanilla` becomes all that are on by default.
 ///
 /// # Errors
 /// A usage failure that lists the mechanisms, when a name is unknown or `help`.
@@ -22,7 +28,10 @@ pub(crate) fn parse(given: &[String]) -> Result<Vec<&'static str>, Failure> {
             names.join(", ")
         )));
     }
-    let chosen = |mechanism: &Mechanism| given.iter().any(|name| name == ALL || name == mechanism.name());
+    let all = given.iter().any(|name| name == ALL);
+    let chosen = |mechanism: &Mechanism| {
+        all && Switches::DEFAULT.has(*mechanism) || given.iter().any(|name| name == mechanism.name())
+    };
     Ok(Mechanism::ALL
         .iter()
         .filter(|mechanism| chosen(mechanism))
@@ -30,14 +39,44 @@ pub(crate) fn parse(given: &[String]) -> Result<Vec<&'static str>, Failure> {
         .collect())
 }
 
+/// What `--with` and `--without` name.
+///
+/// # Errors
+/// As [`parse`]; and when `--with` names all, or both the same.
+pub(crate) fn parse_both(
+    with: &[String],
+    without: &[String],
+) -> Result<(Vec<&'static str>, Vec<&'static str>), Failure> {
+    if with.iter().any(|name| name == ALL) {
+        return Err(Failure::usage(format!("'{ALL}' is what --without names: it switches mechanisms off")));
+    }
+    let (with, without) = (parse(with)?, parse(without)?);
+    match with.iter().find(|name| without.contains(name)) {
+        Some(both) => Err(Failure::usage(format!("'{both}' cannot be both --with and --without"))),
+        None => Ok((with, without)),
+    }
+}
+
+/// ", with clean, without lazy", or nothing.
+pub(crate) fn changed(with: &[&str], without: &[&str]) -> String {
+    let part = |word: &str, names: &[&str]| match names {
+        [] => String::new(),
+        names => format!(", {word} {}", names.join(", ")),
+    };
+    part("with", with) + &part("without", without)
+}
+
 /// Every mechanism with its explanation.
 fn list() -> String {
-    let mut text = String::from("mechanisms that --without can switch off:");
-    for mechanism in Mechanism::ALL {
-        text.push_str(&format!("\n  {:12} {}", mechanism.name(), mechanism.explanation()));
-    }
-    text.push_str(&format!("\n  {ALL:12} all of them"));
-    text
+    let listed = |on: bool| {
+        let those = Mechanism::ALL.into_iter().filter(move |one| Switches::DEFAULT.has(*one) == on);
+        those.map(|one| format!("\n  {:12} {}", one.name(), one.explanation())).collect::<String>()
+    };
+    format!(
+        "mechanisms that --without can switch off:{}\n  {ALL:12} all of them\nand that --with can switch on:{}",
+        listed(true),
+        listed(false)
+    )
 }
 
 #[cfg(test)]
@@ -51,7 +90,8 @@ mod tests {
     #[test]
     fn names_are_ordered_and_each_comes_once() {
         assert_eq!(names(&["gather", "lazy", "gather"]).unwrap(), ["lazy", "gather"]);
-        assert_eq!(names(&["vanilla"]).unwrap().len(), Mechanism::ALL.len());
+        assert_eq!(names(&["vanilla"]).unwrap(), usual().collect::<Vec<_>>());
+        assert_eq!(usual().count() + 1, Mechanism::ALL.len());
         assert!(names(&[]).unwrap().is_empty());
     }
 
@@ -62,5 +102,17 @@ mod tests {
         let sentence = failure.sentence().unwrap();
         assert!(sentence.contains("'eager'") && sentence.contains("promotion") && !sentence.contains('\n'));
         assert!(names(&["help"]).unwrap_err().sentence().unwrap().contains("\n  ranged"));
+    }
+
+    #[test]
+    fn what_is_switched_on_is_not_switched_off() {
+        let both = |with: &str, without: &str| parse_both(&[with.to_owned()], &[without.to_owned()]);
+        assert_eq!(both("clean", "lazy").unwrap(), (vec!["clean"], vec!["lazy"]));
+        assert!(both("clean", "vanilla").unwrap().1.len() > 1);
+        for (with, without) in [("clean", "clean"), ("vanilla", "lazy"), ("eager", "lazy")] {
+            assert_eq!(both(with, without).unwrap_err().status(), 2);
+        }
+        assert_eq!(changed(&["clean"], &["lazy", "gather"]), ", with clean, without lazy, gather");
+        assert_eq!(changed(&[], &[]), "");
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Order {
     pub(crate) mode: Mode,
     /// Mechanisms that are off.
     pub(crate) without: Vec<&'static str>,
+    /// Mechanisms that are on, and off by default.
+    pub(crate) with: Vec<&'static str>,
     /// Further words for the kernel's command line.
     pub(crate) kernel_words: Vec<String>,
     /// In the order in which the guest numbers them.
@@ -80,6 +82,7 @@ impl Order {
             memory: Memory { mebibytes: 512 },
             mode: Mode::Single,
             without: Vec::new(),
+            with: Vec::new(),
             kernel_words: Vec::new(),
             disks: Vec::new(),
             trace: false,
@@ -177,6 +180,9 @@ impl Order {
         if !self.without.is_empty() {
             words.push(format!("without={}", self.without.join(",")));
         }
+        if !self.with.is_empty() {
+            words.push(format!("with={}", self.with.join(",")));
+        }
         if let Mode::Deterministic { seed } = self.mode {
             words.push("deterministic".into());
             words.extend(seed.map(|seed| format!("seed={seed}")));
@@ -238,10 +244,11 @@ mod tests {
         let told = Order {
             mode: Mode::Deterministic { seed: Some(7) },
             without: vec!["lazy", "gather"],
+            with: vec!["clean"],
             kernel_words: vec!["selfcheck".into()],
             ..order()
         };
-        assert_eq!(told.kernel_arguments(), "without=lazy,gather deterministic seed=7 selfcheck");
+        assert_eq!(told.kernel_arguments(), "without=lazy,gather with=clean deterministic seed=7 selfcheck");
         assert_eq!(order().kernel_arguments(), "");
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
     if !options.quiet {
         let summary = tables::render(
             &outcome.report,
-            &prepared.order.without,
+            &mechanisms::changed(&prepared.order.with, &prepared.order.without),
             &title(&options.program[0], &prepared.order),
         );
         // The program's own output was written; a closed terminal is no reason to change its status.
@@ -75,7 +75,7 @@ pub(crate) fn order(options: &Run) -> Result<(Order, Input), Failure> {
 /// # Errors
 /// As [`order`].
 pub(crate) fn order_for(guest: &GuestOptions, words: &[OsString], mode: Mode) -> Result<Order, Failure> {
-    let without = mechanisms::parse(&guest.without)?;
+    let (with, without) = mechanisms::parse_both(&guest.with, &guest.without)?;
     let [name, arguments @ ..] = words else {
         return Err(Failure::usage("no program to run was given: ./ceasefire run -- PROGRAM [ARGUMENTS]"));
     };
@@ -93,6 +93,7 @@ pub(crate) fn order_for(guest: &GuestOptions, words: &[OsString], mode: Mode) ->
         memory: guest.memory,
         mode,
         without,
+        with,
         kernel_words: guest.kernel.iter().cloned().collect(),
         disks: disk.into_iter().chain(named).collect(),
         trace: false,

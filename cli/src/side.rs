@@ -77,10 +77,13 @@ impl Side {
 /// Whether Linux can carry an order out.
 ///
 /// # Errors
-/// A usage failure: mechanisms switched off, the sanitizer, or the instruction clock with several CPUs.
+/// A usage failure: mechanisms switched off or on, the sanitizer, or the instruction clock with several CPUs.
 pub(crate) fn fits_linux(order: &Order) -> Result<(), Failure> {
     if !order.without.is_empty() {
         return Err(Failure::usage("Linux has none of our mechanisms that --without could switch off"));
+    }
+    if !order.with.is_empty() {
+        return Err(Failure::usage("Linux has none of our mechanisms that --with could switch on"));
     }
     if order.sanitize {
         return Err(Failure::usage("--sanitize needs what our kernel declares; Linux declares nothing"));

@@ -29,8 +29,8 @@ pub(crate) fn lines(table: &Table) -> String {
 }
 
 /// The ledger of a run: a title, tables, the sentence that sums it up.
-pub(crate) fn render(report: &Report, without: &[&str], title: &str) -> String {
-    let off = if without.is_empty() { String::new() } else { format!(", without {}", without.join(", ")) };
+/// `changed` says which mechanisms are not as usual.
+pub(crate) fn render(report: &Report, changed: &str, title: &str) -> String {
     let sections = [
         causes(report, "interrupts sent"),
         explained(report, "received", "interrupts received", "CPUs"),
@@ -40,7 +40,7 @@ pub(crate) fn render(report: &Report, without: &[&str], title: &str) -> String {
         by_cpu(report),
     ];
     let tables: String = sections.iter().flatten().map(|section| format!("\n{section}\n")).collect();
-    format!("\n{title}{off}\n{tables}\n{}\n", summary(report))
+    format!("\n{title}{changed}\n{tables}\n{}\n", summary(report))
 }
 
 /// Requests and interrupts by cause.
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn every_count_that_is_not_zero_is_shown_with_its_meaning() {
-        let text = render(&sample(), &["lazy"], "program on 2 CPUs");
+        let text = render(&sample(), ", without lazy", "program on 2 CPUs");
         assert!(text.starts_with("\nprogram on 2 CPUs, without lazy\n"), "{text}");
         assert!(text.contains(coherence::Cause::Munmap.explanation()), "{text}");
         assert!(!text.contains("brk"), "{text}");
@@ -204,13 +204,13 @@ mod tests {
     #[test]
     fn a_system_broken_on_purpose_says_so() {
         let mut report = sample();
-        assert!(!render(&report, &[], "").contains("LEFT OUT"));
+        assert!(!render(&report, "", "").contains("LEFT OUT"));
         report.ledger.push(report::Row {
             group: "event".into(),
             name: "suppressed".into(),
             per_cpu: vec![0, 1],
         });
-        assert!(render(&report, &[], "").contains("LEFT OUT"));
+        assert!(render(&report, "", "").contains("LEFT OUT"));
     }
 
     #[test]

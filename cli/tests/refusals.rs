@@ -91,6 +91,9 @@ fn flags_that_make_no_sense() {
         (&["--memory", "1M", "x"], &["--memory", "between"]),
         (&["--machine", "pc", "x"], &["--machine", "q35", "microvm"]),
         (&["--without", "eager", "x"], &["eager", "lazy", "vanilla"]),
+        (&["--with", "eager", "x"], &["eager", "clean", "vanilla"]),
+        (&["--with", "vanilla", "x"], &["vanilla", "--without"]),
+        (&["--with", "clean", "--without", "clean", "x"], &["clean", "both"]),
         (&["--seed", "1", "x"], &["--seed", "--deterministic"]),
         (&["--deterministic", "--mode", "single", "x"], &["--deterministic", "--mode"]),
         (&["--timeout", "10", "x"], &["--timeout", "90s"]),
@@ -112,6 +115,7 @@ fn flags_that_make_no_sense() {
         (&["--linux", "plain", "--", "/bin/busybox"], &["plain", "ELF", "bzImage"]),
         (&["--kernel-image", "plain", "--", "/bin/busybox"], &["--linux PATH"]),
         (&["--without", "lazy", "--", "/bin/busybox"], &["--without"]),
+        (&["--with", "clean", "--", "/bin/busybox"], &["--with"]),
         (&["--deterministic", "--cpus", "2", "--", "/bin/busybox"], &["--cpus 1"]),
     ] {
         let arguments: Vec<_> = std::iter::once("linux").chain(arguments.iter().copied()).collect();
@@ -301,7 +305,7 @@ fn a_page_stands_beside_its_result() {
 fn the_mechanisms_are_explained_on_request() {
     let output = ceasefire(Path::new("/"), &["run", "--without", "help", "/bin/busybox"]);
     let message = String::from_utf8(output.stderr).unwrap();
-    for name in ["lazy", "generations", "ranged", "promotion", "gather", "batch", "vanilla"] {
+    for name in ["lazy", "generations", "ranged", "promotion", "gather", "batch", "vanilla", "clean"] {
         assert!(message.lines().any(|line| line.trim_start().starts_with(name)), "{message}");
     }
 }

@@ -19,6 +19,9 @@
 //! * **Who detaches a device** has stopped it before, and has had it drop everything. It leaves the count with a release, so that an
 //!   initiator which finds 0 (acquire) finds what the device wrote.
 //!
+//! A device that stores through what it has cached need not mark the entry dirty first. So on a machine that has devices the mechanism
+//! `clean` skips nothing (`gather.rs`).
+//!
 //! What a device has cached may allow less than the entry in memory, since added permission is not flushed. So only a device that can
 //! fault and ask again may be attached.
 

@@ -146,6 +146,8 @@ pub enum Fault {
     NestedForgetsItsOwn,
     /// A gather is withdrawn before its flush.
     WithdrawnBeforeFlush,
+    /// With the mechanism `clean`, write is taken from a dirty entry without a flush too.
+    DirtyTakenForClean,
 }
 
 #[cfg(any(loom, shuttle, simulated))]

@@ -27,7 +27,7 @@
 use crate::fault::Fault;
 use crate::policy::{self, Decision, Translation};
 use crate::sync::is_unwinding;
-use crate::{Cause, Coherence, Event, Flush, Platform, Reason, Row, Space};
+use crate::{Cause, Coherence, Event, Flush, Platform, Reason, Row, Space, Why};
 
 /// The changes of one operation on a space, and a caller's list `L` of what may be freed after they are flushed.
 ///
@@ -41,6 +41,8 @@ pub struct Gather<'a, P: Platform, L> {
     outstanding: Option<Flush>,
     /// Whether anything has been flushed since the beginning.
     flushed_before: bool,
+    /// Whether all that has to be flushed is so only because the mechanism `clean` is off.
+    only_clean: bool,
     meeting: Meeting,
     /// `None` only after `finish` took it.
     list: Option<L>,
@@ -77,8 +79,9 @@ impl<P: Platform> Coherence<P> {
     fn begin<'a, L>(&'a self, space: &'a Space, cause: Cause, list: L, meeting: Meeting) -> Gather<'a, P, L> {
         #[cfg(simulated)]
         self.tell_devices_first(space);
-        let (outstanding, flushed_before) = (None, false);
-        Gather { coherence: self, space, cause, outstanding, flushed_before, meeting, list: Some(list) }
+        let (outstanding, flushed_before, only_clean) = (None, false, true);
+        let list = Some(list);
+        Gather { coherence: self, space, cause, outstanding, flushed_before, only_clean, meeting, list }
     }
 }
 
@@ -98,11 +101,7 @@ impl<P: Platform, L> Gather<'_, P, L> {
     /// `old` is what an atomic exchange returned. Returns what was decided; the gather acts on it by itself. Without the
     /// mechanism `gather`, a change that needs a flush is flushed here.
     pub fn change(&mut self, address: u64, size: u64, old: &Translation, new: &Translation) -> Decision {
-        let decision = self.coherence.judge(old, new);
-        if let Decision::Flush(_) = decision {
-            self.add(Flush::page(address, size));
-        }
-        decision
+        self.change_alike(Flush::page(address, size), 1, old, new)
     }
 
     /// As [`change`](Gather::change), for `count` entries of pages in `addresses`, all of which were as `old` and are as `new` now, as
@@ -115,8 +114,10 @@ impl<P: Platform, L> Gather<'_, P, L> {
         new: &Translation,
     ) -> Decision {
         let decision = self.coherence.judge_alike(count, old, new);
-        if let Decision::Flush(_) = decision {
-            self.add(addresses);
+        match decision {
+            Decision::Skip(_) => {}
+            Decision::Flush(Why::CleanWriteRemoved) => self.merge(addresses),
+            Decision::Flush(_) => self.add(addresses),
         }
         decision
     }
@@ -128,9 +129,13 @@ impl<P: Platform, L> Gather<'_, P, L> {
 
     /// Takes note of something to be flushed that was decided elsewhere.
     pub fn add(&mut self, flush: Flush) {
+        self.only_clean = false;
+        self.merge(flush);
+    }
+
+    fn merge(&mut self, flush: Flush) {
         if !self.coherence.switches().gather {
-            self.coherence.flush(self.space, flush, self.cause);
-            self.flushed_before = true;
+            self.carry_out(flush);
             return;
         }
         #[cfg(simulated)]
@@ -162,8 +167,7 @@ impl<P: Platform, L> Gather<'_, P, L> {
         L: Default,
     {
         if let Some(flush) = self.outstanding.take() {
-            self.coherence.flush(self.space, flush, self.cause);
-            self.flushed_before = true;
+            self.carry_out(flush);
         }
         Flushed(self.list.replace(L::default()).expect("the list is there until the gather is finished"))
     }
@@ -181,6 +185,14 @@ impl<P: Platform, L> Gather<'_, P, L> {
         // Dropping `self` withdraws the gather.
     }
 
+    fn carry_out(&mut self, flush: Flush) {
+        if core::mem::replace(&mut self.only_clean, true) {
+            self.coherence.counters().count(Row::Event(Event::CleanFlush));
+        }
+        self.coherence.flush(self.space, flush, self.cause);
+        self.flushed_before = true;
+    }
+
     fn conclude(&mut self) {
         let counters = self.coherence.counters();
         counters.count(Row::Event(Event::Gather));
@@ -189,6 +201,7 @@ impl<P: Platform, L> Gather<'_, P, L> {
             && !self.coherence.has_fault(Fault::NoNestedRule)
         {
             counters.count(Row::Event(Event::NestedGather));
+            self.only_clean = false;
             let own = self.outstanding.filter(|_| !self.coherence.has_fault(Fault::NestedForgetsItsOwn));
             self.outstanding = Some(own.map_or(addresses, |flush| flush.merge(&addresses)));
         }
@@ -198,9 +211,7 @@ impl<P: Platform, L> Gather<'_, P, L> {
             self.space.gathers.end();
         }
         match self.outstanding {
-            Some(flush) => {
-                self.coherence.flush(self.space, flush, self.cause);
-            }
+            Some(flush) => self.carry_out(flush),
             None if self.flushed_before => {}
             None => counters.count(Row::Skipped(Reason::NothingToFlush)),
         }
@@ -233,13 +244,26 @@ impl<P: Platform> Coherence<P> {
     /// As `judge`, for so many entries that changed alike.
     #[inline]
     fn judge_alike(&self, count: u64, old: &Translation, new: &Translation) -> Decision {
-        let decision = policy::decide(old, new, &self.switches());
+        let switches = self.switches();
+        let decision = match policy::decide(&self.as_judged(old), new, &switches) {
+            // Not every device marks an entry dirty before it stores.
+            Decision::Skip(Reason::CleanWriteRemoved) if self.platform.has_devices() => {
+                Decision::Flush(Why::CleanWriteRemoved)
+            }
+            decision => decision,
+        };
         let row = match decision {
             Decision::Flush(why) => Row::Needed(why),
             Decision::Skip(reason) => Row::Skipped(reason),
         };
         self.counters().add(row, count);
         decision
+    }
+
+    #[inline]
+    fn as_judged(&self, old: &Translation) -> Translation {
+        let is_mistaken = self.has_fault(Fault::DirtyTakenForClean);
+        Translation { dirty: old.dirty && !is_mistaken, ..*old }
     }
 }
 

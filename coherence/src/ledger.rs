@@ -89,6 +89,7 @@ names! {
         SpuriousFault "spurious_fault": "Faults on an access which the entry already allowed.",
         Gather "gather": "Operations that gathered their changes.",
         NestedGather "nested_gather": "Of those, how many flushed all that they promised because another one was in progress.",
+        CleanFlush "clean_flush": "Flushes of operations that the mechanism clean, which is off, would have left out.",
         BatchRecorded "batch_recorded": "Changes whose flush waits for the end of a batch.",
         BatchSettled "batch_settled": "Operations that flushed everything because they came before the end of a batch.",
         BatchMet "batch_met": "Batches that took part in the flush of an operation that was not over.",

@@ -90,7 +90,7 @@
 //!     // … and interrupts_enabled, without_interrupts.
 //! }
 //!
-//! static COHERENCE: Coherence<Machine> = Coherence::new(Machine, Switches::ALL);
+//! static COHERENCE: Coherence<Machine> = Coherence::new(Machine, Switches::DEFAULT);
 //!
 //! // A process is made, and its thread scheduled. Interrupts are off in a switch.
 //! let space = COHERENCE.new_space(0x1000);

@@ -1,4 +1,5 @@
-//! The mechanisms that avoid interrupts and flushes, each of which can be turned off to measure what it does.
+//! The mechanisms that avoid interrupts and flushes, each of which can be turned off to measure what it does. All are on by default
+//! but those that not every processor can bear.
 
 use core::fmt;
 
@@ -16,6 +17,8 @@ names! {
         Gather "gather": "One flush serves all changes of an operation; without it each changed page is flushed on its own.",
         Batch "batch": "Pages that are taken back behind a program's back are flushed together, before the first is used again; \
             without it each is flushed at once.",
+        Clean "clean": "Write taken from an entry that is not dirty is not flushed: a processor that looks at an entry again before \
+            it marks it dirty stores nothing through an old copy of it. Not every processor does, so this is off unless asked for.",
     }
 }
 
@@ -34,12 +37,21 @@ pub struct Switches {
     pub gather: bool,
     /// See [`Mechanism::Batch`].
     pub batch: bool,
+    /// See [`Mechanism::Clean`].
+    pub clean: bool,
 }
 
 impl Switches {
-    /// Every mechanism on.
-    pub const ALL: Self =
-        Switches { lazy: true, generations: true, ranged: true, promotion: true, gather: true, batch: true };
+    /// What is on unless somebody says otherwise: all that any processor can bear.
+    pub const DEFAULT: Self = Switches {
+        lazy: true,
+        generations: true,
+        ranged: true,
+        promotion: true,
+        gather: true,
+        batch: true,
+        clean: false,
+    };
 
     /// Every mechanism off: the name for this is `vanilla`.
     pub const VANILLA: Self = Switches {
@@ -49,22 +61,31 @@ impl Switches {
         promotion: false,
         gather: false,
         batch: false,
+        clean: false,
     };
 
-    /// All but the mechanisms named in a list like `lazy,ranged`. `vanilla` names them all; the empty list none.
+    /// These, but for the mechanisms named in a list like `lazy,ranged`. `vanilla` names them all; the empty list none.
     ///
     /// # Errors
     /// The first name that is no mechanism's.
-    pub fn without(list: &str) -> Result<Self, UnknownMechanism<'_>> {
-        let mut switches = Self::ALL;
-        for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            if name == "vanilla" {
-                switches = Self::VANILLA;
-            } else {
-                *switches.switch(Mechanism::from_name(name).ok_or(UnknownMechanism(name))?) = false;
-            }
-        }
-        Ok(switches)
+    pub fn without(self, list: &str) -> Result<Self, UnknownMechanism<'_>> {
+        names_in(list).try_fold(self, |switches, name| match name {
+            "vanilla" => Ok(Self::VANILLA),
+            name => switches.set(name, false),
+        })
+    }
+
+    /// These, and the mechanisms named in a list like `clean`.
+    ///
+    /// # Errors
+    /// The first name that is no mechanism's; `vanilla` is none.
+    pub fn with(self, list: &str) -> Result<Self, UnknownMechanism<'_>> {
+        names_in(list).try_fold(self, |switches, name| switches.set(name, true))
+    }
+
+    fn set(mut self, name: &str, on: bool) -> Result<Self, UnknownMechanism<'_>> {
+        *self.switch(Mechanism::from_name(name).ok_or(UnknownMechanism(name))?) = on;
+        Ok(self)
     }
 
     /// Whether a mechanism is on.
@@ -76,6 +97,7 @@ impl Switches {
             Mechanism::Promotion => self.promotion,
             Mechanism::Gather => self.gather,
             Mechanism::Batch => self.batch,
+            Mechanism::Clean => self.clean,
         }
     }
 
@@ -87,6 +109,7 @@ impl Switches {
             Mechanism::Promotion => &mut self.promotion,
             Mechanism::Gather => &mut self.gather,
             Mechanism::Batch => &mut self.batch,
+            Mechanism::Clean => &mut self.clean,
         }
     }
 
@@ -110,14 +133,20 @@ impl Switches {
             promotion: bits >> Mechanism::Promotion as u64 & 1 == 1,
             gather: bits >> Mechanism::Gather as u64 & 1 == 1,
             batch: bits >> Mechanism::Batch as u64 & 1 == 1,
+            clean: bits >> Mechanism::Clean as u64 & 1 == 1,
         }
     }
 }
 
 impl Default for Switches {
     fn default() -> Self {
-        Self::ALL
+        Self::DEFAULT
     }
+}
+
+/// The names in a list like `lazy,ranged`.
+fn names_in(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
 /// A name that is no mechanism's.
@@ -144,26 +173,39 @@ mod tests {
 
     #[test]
     fn names_turn_mechanisms_off() {
-        assert_eq!(Switches::without(""), Ok(Switches::ALL));
-        assert_eq!(Switches::without("lazy"), Ok(Switches { lazy: false, ..Switches::ALL }));
+        let without = |list| Switches::DEFAULT.without(list);
+        assert_eq!(without(""), Ok(Switches::DEFAULT));
+        assert_eq!(without("lazy"), Ok(Switches { lazy: false, ..Switches::DEFAULT }));
         assert_eq!(
-            Switches::without("ranged, promotion,"),
-            Ok(Switches { ranged: false, promotion: false, ..Switches::ALL })
+            without("ranged, promotion,"),
+            Ok(Switches { ranged: false, promotion: false, ..Switches::DEFAULT })
         );
-        assert_eq!(Switches::without("vanilla"), Ok(Switches::VANILLA));
-        assert_eq!(
-            Switches::without("lazy,generations,ranged,promotion,gather,batch"),
-            Ok(Switches::VANILLA)
-        );
+        assert_eq!(without("vanilla"), Ok(Switches::VANILLA));
+        assert_eq!(without("lazy,generations,ranged,promotion,gather,batch"), Ok(Switches::VANILLA));
+    }
+
+    #[test]
+    fn names_turn_mechanisms_on() {
+        let with_clean = Switches { clean: true, ..Switches::DEFAULT };
+        assert_eq!(Switches::DEFAULT.with("clean"), Ok(with_clean));
+        assert_eq!(Switches::DEFAULT.with(" lazy,"), Ok(Switches::DEFAULT));
+        assert_eq!(with_clean.without("vanilla"), Ok(Switches::VANILLA));
+        assert_eq!(Switches::DEFAULT.with("vanilla"), Err(UnknownMechanism("vanilla")));
+    }
+
+    #[test]
+    fn what_not_every_processor_can_bear_is_off_by_default() {
+        let off = Mechanism::ALL.into_iter().filter(|mechanism| !Switches::DEFAULT.has(*mechanism));
+        assert_eq!(off.collect::<std::vec::Vec<_>>(), [Mechanism::Clean]);
     }
 
     #[test]
     fn an_unknown_name_is_told() {
-        let error = Switches::without("lazy,eager").unwrap_err();
+        let error = Switches::DEFAULT.without("lazy,eager").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no mechanism 'eager'; there are lazy, generations, ranged, promotion, gather, batch, and vanilla for \
-             all of them"
+            "there is no mechanism 'eager'; there are lazy, generations, ranged, promotion, gather, batch, clean, and vanilla \
+             for all of them"
         );
     }
 
@@ -172,6 +214,6 @@ mod tests {
         for bits in 0..1 << Mechanism::ALL.len() {
             assert_eq!(Switches::from_bits(bits).to_bits(), bits);
         }
-        assert_eq!(Switches::from_bits(Switches::ALL.to_bits()), Switches::ALL);
+        assert_eq!(Switches::from_bits(Switches::DEFAULT.to_bits()), Switches::DEFAULT);
     }
 }

@@ -5,6 +5,13 @@
 //! the handler finds that the entry in memory allows it, and retries (a *spurious* fault, which it must count with
 //! [`spurious_fault`](crate::Coherence::spurious_fault) and must not answer with a signal or a copy).
 //!
+//! **Write taken from an entry that is not dirty.** A CPU that has cached such an entry must mark it dirty before its first store
+//! goes through. Where it does so in one locked step that looks at the entry again, it finds the right gone and faults, and nothing need be
+//! flushed: either its step came before the exchange, which then returned a dirty entry, or it comes after it, and the store is not made.
+//! No CPU has a dirty copy of an entry that is not dirty, since `DirtyCleared` is always flushed. But not every processor takes that step
+//! as one, and some mark an entry dirty, and store, that has just lost the right (`docs/design/0020-clean-entries.md`). So the mechanism
+//! `clean` is off by default, and `needed.clean_write_removed` counts what it would skip.
+//!
 //! `old` must be the value that an atomic exchange returned: hardware sets accessed and dirty bits until that very moment.
 
 use crate::Switches;
@@ -57,14 +64,20 @@ pub fn decide(old: &Translation, new: &Translation, switches: &Switches) -> Deci
     if let Some(why) = demotion(old, new) {
         return Decision::Flush(why);
     }
-    if (new.writable, new.executable) != (old.writable, old.executable) {
-        return if switches.promotion {
-            Decision::Skip(Reason::Promotion)
-        } else {
-            Decision::Flush(Why::PermissionAdded)
-        };
+    // From an entry that is not dirty, or it had been a demotion.
+    let write_is_taken = old.writable && !new.writable;
+    let adds = (!old.writable && new.writable) || (!old.executable && new.executable);
+    if write_is_taken && !switches.clean {
+        return Decision::Flush(Why::CleanWriteRemoved);
     }
-    Decision::Skip(if (new.accessed, new.dirty) != (old.accessed, old.dirty) {
+    if adds && !switches.promotion {
+        return Decision::Flush(Why::PermissionAdded);
+    }
+    Decision::Skip(if write_is_taken {
+        Reason::CleanWriteRemoved
+    } else if adds {
+        Reason::Promotion
+    } else if (new.accessed, new.dirty) != (old.accessed, old.dirty) {
         Reason::AccessedOrDirtyOnly
     } else if new.software != old.software {
         Reason::SoftwareBitsOnly
@@ -80,7 +93,8 @@ fn demotion(old: &Translation, new: &Translation) -> Option<Why> {
         (!new.present, Why::Removed),
         (new.frame != old.frame, Why::FrameChanged),
         (new.huge != old.huge, Why::SizeChanged),
-        (old.writable && !new.writable, Why::WriteRemoved),
+        // Whoever has cached an entry that is not dirty walks to it again before the first store: that is decided last.
+        (old.writable && !new.writable && old.dirty, Why::WriteRemoved),
         // A store through a cached dirty entry would leave no mark in an entry that says clean.
         (old.dirty && !new.dirty, Why::DirtyCleared),
         (old.executable && !new.executable, Why::ExecuteRemoved),
@@ -97,6 +111,8 @@ names! {
         FrameChanged "frame_changed": "The entry maps another frame.",
         SizeChanged "size_changed": "The entry maps a page of another size.",
         WriteRemoved "write_removed": "Writes are no longer allowed.",
+        CleanWriteRemoved "clean_write_removed": "Writes are no longer allowed, by an entry that was not dirty: the mechanism clean, which \
+            is off, would not flush that.",
         DirtyCleared "dirty_cleared": "The page counts as clean again, and the next write must be noticed.",
         ExecuteRemoved "execute_removed": "Instruction fetches are no longer allowed.",
         ModeChanged "mode_changed": "The page was opened to one of user mode and kernel, and closed to the other.",
@@ -110,6 +126,8 @@ names! {
     pub enum Reason {
         NotPresentBefore "not_present_before": "The entry was not present, so no CPU can have cached it.",
         Promotion "promotion": "Permission was only added; a CPU that cached the old entry faults once and retries.",
+        CleanWriteRemoved "clean_write_removed": "Write was taken from an entry that was not dirty; a CPU that cached it looks at the entry \
+            again before it stores, and faults.",
         SoftwareBitsOnly "software_bits_only": "Only bits that hardware ignores have changed.",
         AccessedOrDirtyOnly "accessed_or_dirty_only": "Only the accessed bit changed, which is a hint, or the dirty bit was set.",
         Unchanged "unchanged": "The entry is what it was.",

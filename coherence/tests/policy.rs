@@ -2,12 +2,17 @@
 //!
 //! The other side of the comparison is written from the hardware's view and knows no rules: which accesses does a CPU perform
 //! through a cached copy of the *old* entry, and would each of them happen in the same way after a walk to the *new* one?
+//! A store through a copy that is not dirty is none: such a CPU walks to the new entry first. Only the mechanism `clean` trusts in that, and
+//! without it such a copy counts as one through which stores go at once.
+//!
 //! This relation is transitive. So it also covers the copies that are older than `old`, which earlier skips left in the caches.
 #![cfg(not(any(loom, shuttle)))]
 
 use coherence::{Decision, Reason, Switches, Translation, Why, policy::decide};
 
-const STRICT: Switches = Switches { promotion: false, ..Switches::ALL };
+const STRICT: Switches = Switches { promotion: false, ..Switches::DEFAULT };
+const CLEAN: Switches = Switches { clean: true, ..Switches::DEFAULT };
+const STRICT_CLEAN: Switches = Switches { promotion: false, ..CLEAN };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
@@ -26,14 +31,16 @@ fn lets_through(entry: &Translation, by_user: bool, access: Access) -> bool {
     entry.present && entry.user == by_user && right
 }
 
-/// Whether some access through a cached copy of `old` is not what it would be after a walk to `new`.
-fn does_harm(old: &Translation, new: &Translation) -> bool {
+/// Whether some access through a cached copy of `old` is not what it would be after a walk to `new`. `trusted`: a CPU walks before
+/// it stores through a copy that is not dirty.
+fn does_harm(old: &Translation, new: &Translation, trusted: bool) -> bool {
     let same_place = (old.frame, old.huge, old.other) == (new.frame, new.huge, new.other);
     // A global copy is still found after a switch to a space that never had it.
     let outlives_switch = old.global && !new.global;
     [true, false].into_iter().any(|by_user| {
         [Access::Read, Access::Write, Access::Fetch].into_iter().any(|access| {
-            let through_copy = lets_through(old, by_user, access);
+            let walks_first = trusted && access == Access::Write && !old.dirty;
+            let through_copy = lets_through(old, by_user, access) && !walks_first;
             // A copy that says dirty lets stores pass without a mark in memory.
             let unrecorded = access == Access::Write && old.dirty && !new.dirty;
             let as_new = lets_through(new, by_user, access) && same_place && !unrecorded && !outlives_switch;
@@ -71,34 +78,57 @@ fn all_pairs() -> impl Iterator<Item = (Translation, Translation)> {
 
 #[test]
 fn whatever_does_harm_is_flushed() {
-    for (old, new) in all_pairs().filter(|(old, new)| does_harm(old, new)) {
-        for switches in [Switches::ALL, STRICT] {
-            let decision = decide(&old, &new, &switches);
-            assert!(matches!(decision, Decision::Flush(_)), "{old:?} to {new:?}: {decision:?}");
+    for (trusted, both) in [(false, [Switches::DEFAULT, STRICT]), (true, [CLEAN, STRICT_CLEAN])] {
+        for (old, new) in all_pairs().filter(|(old, new)| does_harm(old, new, trusted)) {
+            for switches in both {
+                let decision = decide(&old, &new, &switches);
+                assert!(matches!(decision, Decision::Flush(_)), "{old:?} to {new:?}: {decision:?}");
+            }
         }
     }
 }
 
 #[test]
 fn what_is_flushed_does_harm() {
-    for (old, new) in all_pairs().filter(|(old, new)| !does_harm(old, new)) {
-        let Decision::Flush(why) = decide(&old, &new, &Switches::ALL) else {
-            continue;
-        };
-        // The rules look at each bit alone and are careful there.
-        let careful = match why {
-            Why::DirtyCleared => !old.writable,
-            Why::AttributesChanged => new.global != old.global,
-            _ => false,
-        };
-        assert!(careful, "{old:?} to {new:?} is harmless, and yet: {why:?}");
+    for (trusted, switches) in [(false, Switches::DEFAULT), (true, CLEAN)] {
+        for (old, new) in all_pairs().filter(|(old, new)| !does_harm(old, new, trusted)) {
+            let Decision::Flush(why) = decide(&old, &new, &switches) else {
+                continue;
+            };
+            // The rules look at each bit alone and are careful there.
+            let careful = match why {
+                Why::DirtyCleared => !old.writable,
+                Why::AttributesChanged => new.global != old.global,
+                _ => false,
+            };
+            assert!(careful, "{old:?} to {new:?} is harmless, and yet: {why:?}");
+        }
+    }
+}
+
+/// What `clean` skips is what it says, and without it every such change is counted as what it would have saved.
+#[test]
+fn the_mechanism_clean_skips_write_taken_from_clean_entries_and_nothing_else() {
+    for (old, new) in all_pairs() {
+        for (with, without) in [(CLEAN, Switches::DEFAULT), (STRICT_CLEAN, STRICT)] {
+            let (with, without) = (decide(&old, &new, &with), decide(&old, &new, &without));
+            let is_saved = with == Decision::Skip(Reason::CleanWriteRemoved);
+            if is_saved {
+                assert!(old.present && new.present && old.writable && !new.writable && !old.dirty);
+                assert_eq!(without, Decision::Flush(Why::CleanWriteRemoved), "{old:?} to {new:?}");
+            } else if without == Decision::Flush(Why::CleanWriteRemoved) {
+                assert_eq!(with, Decision::Flush(Why::PermissionAdded), "{old:?} to {new:?}");
+            } else {
+                assert_eq!(with, without, "{old:?} to {new:?}");
+            }
+        }
     }
 }
 
 #[test]
 fn without_promotion_added_permission_is_flushed_too_and_nothing_else() {
     for (old, new) in all_pairs() {
-        let (lenient, strict) = (decide(&old, &new, &Switches::ALL), decide(&old, &new, &STRICT));
+        let (lenient, strict) = (decide(&old, &new, &Switches::DEFAULT), decide(&old, &new, &STRICT));
         if lenient == Decision::Skip(Reason::Promotion) {
             assert!(adds_permission(&old, &new));
             assert_eq!(strict, Decision::Flush(Why::PermissionAdded));
@@ -111,12 +141,14 @@ fn without_promotion_added_permission_is_flushed_too_and_nothing_else() {
 #[test]
 fn every_no_has_the_reason_that_applies() {
     for (old, new) in all_pairs() {
-        let Decision::Skip(reason) = decide(&old, &new, &Switches::ALL) else {
+        let Decision::Skip(reason) = decide(&old, &new, &CLEAN) else {
             continue;
         };
         let hint = (old.accessed, old.dirty) != (new.accessed, new.dirty);
         let expected = if !old.present {
             Reason::NotPresentBefore
+        } else if old.writable && !new.writable {
+            Reason::CleanWriteRemoved
         } else if adds_permission(&old, &new) {
             Reason::Promotion
         } else if hint {

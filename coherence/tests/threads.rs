@@ -156,7 +156,7 @@ impl Machine {
 
 /// Runs the machine; returns how often a freed frame was used, how many requests there were and how many interrupts.
 fn run(suppressed: Option<Cause>) -> (usize, u64, u64) {
-    let coherence = Coherence::new(Hardware::default(), Switches::ALL);
+    let coherence = Coherence::new(Hardware::default(), Switches::DEFAULT);
     coherence.suppress(suppressed);
     let space = coherence.new_space(1);
     let machine = Machine {

@@ -218,7 +218,7 @@ impl ThreadEnvironment {
         let mut ram = vec![0u64; (RAM + PAGE_SIZE) as usize / 8];
         let base = (ram.as_mut_ptr() as usize).next_multiple_of(PAGE_SIZE as usize);
         let machine = Machine {
-            coherence: Coherence::new(platform, Switches::ALL),
+            coherence: Coherence::new(platform, Switches::DEFAULT),
             frames: Frames::empty(),
             pending,
             _ram: ram,

@@ -220,7 +220,7 @@ mod decisions {
 
     thread_local! {
         static MACHINE: &'static (Coherence<LatePlatform>, Space) = {
-            let coherence = Coherence::new(LatePlatform, Switches::ALL);
+            let coherence = Coherence::new(LatePlatform, Switches::DEFAULT);
             let space = coherence.new_space(4096);
             Box::leak(Box::new((coherence, space)))
         };

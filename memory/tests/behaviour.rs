@@ -78,7 +78,7 @@ const OTHERS: u64 = CPUS as u64 - 1;
 
 #[test]
 fn munmap_interrupts_each_user_once_and_nobody_for_untouched_memory() {
-    let (environment, space) = busy_space(Switches::ALL);
+    let (environment, space) = busy_space(Switches::DEFAULT);
     let range = map(&space, BASE, 16);
     assert_eq!(environment.interrupts_of(|| space.unmap(range).unwrap()), 0);
     map(&space, BASE, 16);
@@ -94,7 +94,7 @@ fn munmap_interrupts_each_user_once_and_nobody_for_untouched_memory() {
 
 #[test]
 fn without_gather_every_page_is_a_round() {
-    let mut switches = Switches::ALL;
+    let mut switches = Switches::DEFAULT;
     switches.gather = false;
     let (environment, space) = busy_space(switches);
     let range = map(&space, BASE, 16);
@@ -105,7 +105,7 @@ fn without_gather_every_page_is_a_round() {
 
 #[test]
 fn dontneed_and_free_drop_pages_in_one_round() {
-    let (environment, space) = busy_space(Switches::ALL);
+    let (environment, space) = busy_space(Switches::DEFAULT);
     let range = map(&space, BASE, 8);
     for advice in [Advice::DontNeed, Advice::Free] {
         touch_everywhere(&environment, &space, range);
@@ -124,7 +124,7 @@ fn dontneed_and_free_drop_pages_in_one_round() {
 /// machine's `yield_if_needed` checks that), for they may spin on that lock.
 #[test]
 fn dontneed_of_many_pages_gives_them_back_without_letting_others_run() {
-    let (environment, space) = busy_space(Switches::ALL);
+    let (environment, space) = busy_space(Switches::DEFAULT);
     let range = map(&space, BASE, 200);
     touch_everywhere(&environment, &space, range);
     let before = environment.0.frames.statistics().free;
@@ -135,7 +135,7 @@ fn dontneed_of_many_pages_gives_them_back_without_letting_others_run() {
 
 #[test]
 fn promotion_interrupts_nobody_and_demotion_everybody() {
-    let (environment, space) = busy_space(Switches::ALL);
+    let (environment, space) = busy_space(Switches::DEFAULT);
     let range = map(&space, BASE, 1);
     touch_everywhere(&environment, &space, range);
     let protect = |rights| space.protect(range, rights, false).unwrap();
@@ -161,7 +161,7 @@ fn promotion_interrupts_nobody_and_demotion_everybody() {
 
 #[test]
 fn a_stale_reader_never_sees_the_old_copy_after_fork_and_write() {
-    let (environment, space) = busy_space(Switches::ALL);
+    let (environment, space) = busy_space(Switches::DEFAULT);
     let range = map(&space, BASE, 4);
     touch_everywhere(&environment, &space, range);
     let mut child = None;
@@ -189,7 +189,7 @@ fn a_stale_reader_never_sees_the_old_copy_after_fork_and_write() {
 
 #[test]
 fn mremap_moves_pages_in_one_round_per_table_and_the_old_place_is_gone() {
-    let (environment, space) = busy_space(Switches::ALL);
+    let (environment, space) = busy_space(Switches::DEFAULT);
     let range = map(&space, BASE, 16);
     touch_everywhere(&environment, &space, range);
     let to = BASE + 0x8_0000;
@@ -211,7 +211,7 @@ fn mremap_moves_pages_in_one_round_per_table_and_the_old_place_is_gone() {
 
 #[test]
 fn mremap_can_keep_the_source_and_grow_and_shrink() {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     environment.activate(&space);
     let range = map(&space, BASE, 2);
@@ -241,7 +241,7 @@ fn mremap_can_keep_the_source_and_grow_and_shrink() {
 
 #[test]
 fn lazy_cpus_are_told_only_of_freed_tables() {
-    let (environment, space) = busy_space(Switches::ALL);
+    let (environment, space) = busy_space(Switches::DEFAULT);
     let range = map(&space, BASE, 4);
     touch_everywhere(&environment, &space, range);
     for cpu in 1..CPUS {
@@ -258,7 +258,7 @@ fn lazy_cpus_are_told_only_of_freed_tables() {
 
 #[test]
 fn the_end_of_a_space_interrupts_nobody_and_gives_every_frame_back() {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let free = environment.free_frames();
     let space = environment.space();
     let range = map(&space, BASE, 600);
@@ -280,7 +280,7 @@ fn the_end_of_a_space_interrupts_nobody_and_gives_every_frame_back() {
 
 #[test]
 fn shared_memory_is_shared_with_children_and_private_file_pages_are_not() {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     environment.activate(&space);
     let file = object(&environment, 2);
@@ -313,7 +313,7 @@ fn shared_memory_is_shared_with_children_and_private_file_pages_are_not() {
 
 #[test]
 fn the_kernel_reads_and_writes_user_memory_with_the_programs_rights() {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     environment.activate(&space);
     map(&space, BASE, 2);
@@ -337,7 +337,7 @@ fn the_kernel_reads_and_writes_user_memory_with_the_programs_rights() {
 #[test]
 fn a_suppressed_flush_is_noticed_by_this_machine() {
     // Shows that `check_caches` can fail: without the flush, CPUs keep what was unmapped.
-    let (environment, space) = busy_space(Switches::ALL);
+    let (environment, space) = busy_space(Switches::DEFAULT);
     let range = map(&space, BASE, 1);
     touch_everywhere(&environment, &space, range);
     environment.be(0);
@@ -351,7 +351,7 @@ fn a_suppressed_flush_is_noticed_by_this_machine() {
 
 #[test]
 fn advice_and_protection_answer_holes_as_linux_does() {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     environment.activate(&space);
     map(&space, BASE, 1);

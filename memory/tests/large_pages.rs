@@ -31,7 +31,7 @@ fn map(space: &TurnSpace, address: u64, length: u64) -> PageRange {
 
 /// A space that all CPUs run in.
 fn busy_space(policy: LargePolicy) -> (TurnEnvironment, Arc<TurnSpace>) {
-    let environment = TurnEnvironment::with_ram(Switches::ALL, 64 << 20);
+    let environment = TurnEnvironment::with_ram(Switches::DEFAULT, 64 << 20);
     environment.0.frames.large_pages().set_policy(policy);
     let space = environment.space();
     for cpu in (0..CPUS).rev() {

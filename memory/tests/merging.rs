@@ -25,7 +25,7 @@ fn request(address: u64, pages: u64) -> MapRequest<TurnEnvironment> {
 
 /// A space that all CPUs run in, and two pages with these contents, to which all have stored.
 fn two_pages(contents: [u64; 2]) -> (TurnEnvironment, Arc<TurnSpace>) {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     space.map(request(FIRST, 2)).unwrap();
     for cpu in (0..CPUS).rev() {

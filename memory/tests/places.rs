@@ -29,7 +29,7 @@ fn pages(address: u64, count: u64) -> PageRange {
 
 #[test]
 fn a_stack_grows_down_to_its_limit_and_keeps_its_guard_gap() {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     environment.activate(&space);
     let mut stack = request(Place::Fixed(BASE), PAGE_SIZE, READ_WRITE);
@@ -46,7 +46,7 @@ fn a_stack_grows_down_to_its_limit_and_keeps_its_guard_gap() {
 
 #[test]
 fn a_stack_that_grows_looks_at_the_nearest_area_below_it_only() {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     environment.activate(&space);
     let stack = |address| MapRequest {
@@ -68,7 +68,7 @@ fn a_stack_that_grows_looks_at_the_nearest_area_below_it_only() {
 
 #[test]
 fn the_heap_moves_and_reports_where_it_stayed() {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     environment.activate(&space);
     space.set_heap_start(BASE);
@@ -85,7 +85,7 @@ fn the_heap_moves_and_reports_where_it_stayed() {
 
 #[test]
 fn places_are_found_top_down_and_hints_are_heard() {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     let anywhere = |hint, count| {
         space.map(request(Place::Anywhere { hint }, count * PAGE_SIZE, READ_WRITE)).map(|range| range.start())
@@ -111,7 +111,7 @@ fn places_are_found_top_down_and_hints_are_heard() {
 #[test]
 fn low_places_are_found_bottom_up_below_two_gib() {
     const TOP: u64 = 0x8000_0000;
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     let low = |hint, count| {
         space.map(request(Place::Low { hint }, count * PAGE_SIZE, Rights::READ)).map(|range| range.start())
@@ -134,7 +134,7 @@ fn low_places_are_found_bottom_up_below_two_gib() {
 
 #[test]
 fn memory_is_promised_freely_but_not_more_than_could_ever_be() {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     let huge = 1 << 30;
     assert_eq!(space.map(request(Place::Fixed(BASE), huge, READ_WRITE)), Err(Error::OutOfMemory));

@@ -50,7 +50,7 @@ fn cut(object: &Object, pages: u64) {
 
 /// A space on all CPUs, which have read the four pages of an object that it shares.
 fn busy_space() -> (TurnEnvironment, Arc<TurnSpace>, Object) {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let (space, object) = (environment.space(), object(&environment));
     map(&space, BASE, &object, 0, 4, AreaFlags::SHARED);
     for cpu in (0..CPUS).rev() {

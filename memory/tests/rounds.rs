@@ -16,7 +16,7 @@ const AREAS: u64 = 200;
 
 /// Many areas side by side, over several leaf tables, of which every CPU has stored to each third page.
 fn many_areas() -> (TurnEnvironment, Arc<TurnSpace>, PageRange) {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     for cpu in (0..CPUS).rev() {
         environment.be(cpu);
@@ -120,7 +120,7 @@ fn a_very_large_range_is_one_round() {
         |space, range| space.advise(range, Advice::DontNeed).unwrap(),
     ];
     for call in calls {
-        let environment = TurnEnvironment::new(Switches::ALL);
+        let environment = TurnEnvironment::new(Switches::DEFAULT);
         let space = environment.space();
         for cpu in (0..CPUS).rev() {
             environment.be(cpu);

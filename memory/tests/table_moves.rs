@@ -31,7 +31,7 @@ fn map(space: &TurnSpace, address: u64, length: u64) {
 
 /// A space that all CPUs run in, with neighbours in the upper tables of source and target, so that these stay.
 fn busy_space() -> (TurnEnvironment, Arc<TurnSpace>) {
-    let environment = TurnEnvironment::new(Switches::ALL);
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();
     for cpu in (0..CPUS).rev() {
         environment.be(cpu);

@@ -76,6 +76,16 @@ static void prepare_touched(void)
 	touch_all();
 }
 
+/* Pages that may be written, shared so that a mere read maps them so, and that nobody has stored to. */
+static void prepare_read_once(void)
+{
+	prepare_untouched();
+	int flags = MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED;
+	check(mmap(region, (size_t)operations * PAGE, PROT_READ | PROT_WRITE, flags, -1, 0) == region);
+	for (long i = 0; i < operations; i++)
+		sink += *(volatile long *)page_at(i);
+}
+
 static void prepare_read_only(void)
 {
 	prepare_touched();
@@ -131,6 +141,7 @@ static const struct operation {
 	{"munmap-table", prepare_tables, unmap, 1},
 	{"mremap", prepare_touched, move, 1},
 	{"mprotect-down", prepare_touched, protect, 1},
+	{"mprotect-clean", prepare_read_once, protect, 1},
 	{"mprotect-promote", prepare_read_only, promote, 1},
 	{"guard", prepare_watched, guard, 1},
 	{"unguard", prepare_guarded, unguard, 1},

@@ -153,6 +153,25 @@ static int access_may_not_store(int reader, long iteration)
 	return store(&page[reader], -iteration) == FAULTED && load(&page[reader]) == iteration && load(&page[100]) == iteration;
 }
 
+/* The same where some have only read the page, and now and then all: shared memory that is mapped anew, so that it may be
+ * written and is not dirty. */
+static void prepare_shared_fresh(long iteration)
+{
+	(void)iteration;
+	int flags = MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED;
+	check(mmap((void *)page, PAGE, PROT_READ | PROT_WRITE, flags, -1, 0) == page);
+}
+static long stored_by(int reader, long iteration) { return (iteration + reader) % 5 == 1 ? iteration : 0; }
+static int touch_sometimes_by_store(int reader, long iteration)
+{
+	long stored = stored_by(reader, iteration);
+	return stored ? store(&page[reader], stored) == 0 : load(&page[reader]) == 0;
+}
+static int access_keeps_what_was_stored(int reader, long iteration)
+{
+	return store(&page[reader], -iteration) == FAULTED && load(&page[reader]) == stored_by(reader, iteration);
+}
+
 /* mprotect to nothing: loads must fault too. */
 static void change_no_access(long iteration) { (void)iteration; check(mprotect((void *)page, PAGE, PROT_NONE) == 0); }
 
@@ -375,6 +394,7 @@ static const struct litmus {
 	{"munmap-table", place_alone, prepare_fresh, touch_page, change_munmap, access_is_gone, NULL},
 	{"mmap-over", place_among_neighbours, prepare_fresh, touch_page, change_mmap, access_is_zero, NULL},
 	{"mprotect-down", place_among_neighbours, prepare_writable, touch_by_store, change_read_only, access_may_not_store, NULL},
+	{"mprotect-clean", place_among_neighbours, prepare_shared_fresh, touch_sometimes_by_store, change_read_only, access_keeps_what_was_stored, NULL},
 	{"mprotect-none", place_among_neighbours, prepare_writable, touch_by_store, change_no_access, access_is_gone, NULL},
 	{"dontneed", place_among_neighbours, prepare_value, touch_page, change_dontneed, access_is_zero, NULL},
 	{"mremap", place_two, prepare_two, touch_two, change_mremap, access_moved, NULL},

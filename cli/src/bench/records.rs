@@ -80,6 +80,7 @@ mod tests {
             id,
             system,
             without: Vec::new(),
+            with: Vec::new(),
             mode,
             seed: None,
             cpus: 4,

@@ -4,6 +4,7 @@
 use comfy_table::{CellAlignment, Table};
 
 use super::{sources, verdicts};
+use crate::mechanisms::usual;
 use crate::number;
 use crate::result::case::{Case, Verdict, by_workload};
 use crate::result::{Document, Record, System};
@@ -172,8 +173,7 @@ fn or_none(text: Option<String>) -> String {
 
 /// The mechanisms that were off, as one word.
 pub(super) fn mechanisms(names: &[String]) -> String {
-    let all = coherence::Mechanism::ALL.len();
-    if names.len() == all { "all".into() } else { names.join("+") }
+    if names.len() == usual().count() { "all".into() } else { names.join("+") }
 }
 
 fn without<'a>(case: &Case<'a>) -> Option<&'a [String]> {
@@ -221,6 +221,7 @@ mod tests {
             id,
             system,
             without: without.iter().map(|name| (*name).to_owned()).collect(),
+            with: Vec::new(),
             mode,
             seed: None,
             cpus,

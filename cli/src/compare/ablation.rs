@@ -4,10 +4,9 @@
 //! A mechanism can change a program's schedule, and with it counts that have nothing to do with it; a change of the number of
 //! interrupts within one in fifty is therefore not put down to the mechanism.
 
-use coherence::Mechanism;
-
 use super::prose::{count, list};
 use super::trial::{Counts, Trial};
+use crate::mechanisms;
 use crate::result::System;
 use crate::tables;
 
@@ -26,13 +25,10 @@ pub(super) struct Case {
     pub(super) trial: Result<Trial, String>,
 }
 
-/// What is switched off, case by case, beyond what is off already: nothing, each mechanism, all of them.
-pub(super) fn cases(already: &[&'static str]) -> Vec<Vec<&'static str>> {
-    let on: Vec<_> = Mechanism::ALL
-        .iter()
-        .map(|mechanism| mechanism.name())
-        .filter(|name| !already.contains(name))
-        .collect();
+/// What is switched off, case by case, beyond what is off already: nothing, each mechanism that is on, all of them.
+pub(super) fn cases(with: &[&'static str], without: &[&'static str]) -> Vec<Vec<&'static str>> {
+    let added = with.iter().copied();
+    let on: Vec<_> = mechanisms::usual().chain(added).filter(|name| !without.contains(name)).collect();
     let single = on.iter().map(|name| vec![*name]);
     let mut cases: Vec<_> = std::iter::once(Vec::new()).chain(single).collect();
     if on.len() > 1 {
@@ -142,13 +138,14 @@ mod tests {
 
     #[test]
     fn every_mechanism_that_is_on_is_switched_off_once() {
-        let all = cases(&[]);
-        assert_eq!(all.len(), Mechanism::ALL.len() + 2);
-        assert_eq!((all[0].len(), all[1].len(), all.last().unwrap().len()), (0, 1, Mechanism::ALL.len()));
-        assert!(cases(&["lazy"]).iter().all(|case| !case.contains(&"lazy")));
-        let names: Vec<_> = Mechanism::ALL.iter().map(|mechanism| mechanism.name()).collect();
-        assert_eq!(cases(&names), [Vec::<&str>::new()]);
-        assert_eq!(cases(&names[1..]), [vec![], vec![names[0]]]);
+        let names: Vec<_> = mechanisms::usual().collect();
+        let all = cases(&[], &[]);
+        assert_eq!(all.len(), names.len() + 2);
+        assert_eq!((all[0].len(), all[1].len(), all.last().unwrap().len()), (0, 1, names.len()));
+        assert!(cases(&[], &["lazy"]).iter().all(|case| !case.contains(&"lazy")));
+        assert_eq!(cases(&[], &names), [Vec::<&str>::new()]);
+        assert_eq!(cases(&[], &names[1..]), [vec![], vec![names[0]]]);
+        assert_eq!(cases(&["clean"], &names), [vec![], vec!["clean"]]);
     }
 
     #[test]

@@ -233,6 +233,9 @@ fn in_words(reason: Reason, times: u64) -> Option<String> {
     let was = if times == 1 { "was" } else { "were" };
     Some(match reason {
         Reason::Promotion => format!("{changes} only added permission and {was} not flushed (promotion)"),
+        Reason::CleanWriteRemoved => {
+            format!("{changes} took write from pages that nobody had stored to and {was} not flushed (clean)")
+        }
         Reason::NotPresentBefore => format!("{changes} concerned pages that no CPU could have cached"),
         Reason::NoOtherCpu => {
             format!(

@@ -10,6 +10,7 @@ use super::trial::Trial;
 use crate::capture::Captured;
 use crate::command_line::Compare;
 use crate::failure::Failure;
+use crate::mechanisms;
 use crate::order::{Order, Prepared};
 use crate::qemu::{Access, Mode};
 use crate::result::{self, LinuxVersion, Run, System};
@@ -56,7 +57,8 @@ impl Plan {
 
     /// The same program in the same machine, as Linux can carry it out; with the sentence that says what had to differ.
     fn on_linux(&self) -> (Order, Option<String>) {
-        let mut order = Order { without: Vec::new(), kernel_words: Vec::new(), ..self.order.clone() };
+        let mut order = self.order.clone();
+        (order.without, order.with, order.kernel_words) = Default::default();
         let impossible = matches!(order.mode, Mode::Deterministic { .. }) && order.cpus > 1;
         if impossible {
             order.mode = Mode::Single;
@@ -70,12 +72,8 @@ impl Plan {
     fn title(&self) -> String {
         let order = &self.order;
         let plural = if order.cpus == 1 { "CPU" } else { "CPUs" };
-        let off = if order.without.is_empty() {
-            String::new()
-        } else {
-            format!(", Ceasefire without {}", order.without.join(", "))
-        };
-        format!("{} on {} {plural} with {} MiB{off}", self.name, order.cpus, order.memory.mebibytes)
+        let changed = mechanisms::changed(&order.with, &order.without).replacen(',', ", Ceasefire", 1);
+        format!("{} on {} {plural} with {} MiB{changed}", self.name, order.cpus, order.memory.mebibytes)
     }
 }
 
@@ -127,7 +125,8 @@ impl Series {
             Err(failure) => return Err(failure),
         };
         let sides = if matches!(linux, Linux::Here { .. }) { 2 } else { 1 };
-        let ablated = if plan.explain { ablation::cases(&plan.order.without).len() } else { 0 };
+        let ablated =
+            if plan.explain { ablation::cases(&plan.order.with, &plan.order.without).len() } else { 0 };
         let runs = plan.runs * sides + (sides - 1) + ablated as u32;
         let progress = Progress::of(runs, plan.quiet);
         Ok(Series {
@@ -211,11 +210,13 @@ impl Series {
             Mode::Deterministic { seed } => seed,
             _ => None,
         };
-        for off in ablation::cases(&self.plan.order.without) {
+        for off in ablation::cases(&self.plan.order.with, &self.plan.order.without) {
             let what = if off.is_empty() { "nothing".into() } else { off.join(", ") };
             self.progress.next(&format!("on Ceasefire, {what} switched off"));
             let without = [&self.plan.order.without[..], &off].concat();
-            let order = Order { mode: Mode::Deterministic { seed }, without, ..self.plan.order.clone() };
+            let with = self.plan.order.with.iter().copied().filter(|name| !off.contains(name)).collect();
+            let mode = Mode::Deterministic { seed };
+            let order = Order { mode, without, with, ..self.plan.order.clone() };
             let prepared = self.side.prepare(order)?;
             let attempt = self.plan.attempt(&prepared);
             let trial = match attempt.into_trial(self.number(), System::Ceasefire, None, &prepared.order) {

@@ -88,6 +88,7 @@ impl Trial {
             id: 0,
             system,
             without: Vec::new(),
+            with: Vec::new(),
             mode: crate::result::Mode::Single,
             seed: None,
             cpus: 2,

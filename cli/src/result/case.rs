@@ -8,8 +8,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use coherence::Mechanism;
-
+use crate::mechanisms;
 use crate::result::{Document, Mode, Record, System};
 use crate::statistics::Spread;
 
@@ -286,7 +285,7 @@ pub(crate) fn by_workload<'b, 'a>(cases: &'b [Case<'a>]) -> Vec<(&'a str, &'b [C
 
 /// The mechanisms that were off, as a label.
 pub(crate) fn off(without: &[String]) -> String {
-    match Mechanism::ALL.iter().all(|all| without.iter().any(|name| name == all.name())) {
+    match mechanisms::usual().all(|usual| without.iter().any(|name| name == usual)) {
         true => "all off".into(),
         false => format!("{} off", without.join("+")),
     }

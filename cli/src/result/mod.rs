@@ -148,6 +148,9 @@ pub(crate) struct Run {
     pub(crate) id: u32,
     pub(crate) system: System,
     pub(crate) without: Vec<String>,
+    /// Mechanisms that were on, and are off by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) with: Vec<String>,
     pub(crate) mode: Mode,
     pub(crate) seed: Option<u64>,
     pub(crate) cpus: u32,
@@ -249,6 +252,7 @@ impl Run {
             id,
             system,
             without: order.without.iter().map(|name| (*name).to_owned()).collect(),
+            with: order.with.iter().map(|name| (*name).to_owned()).collect(),
             mode: order.mode.into(),
             seed: match order.mode {
                 qemu::Mode::Deterministic { seed } => seed,

@@ -61,6 +61,8 @@ pub(super) struct Case {
     seeds: Vec<u64>,
     #[serde(default)]
     pub(super) without: Vec<String>,
+    #[serde(default)]
+    pub(super) with: Vec<String>,
     pub(super) suppress: Option<String>,
     #[serde(default)]
     pub(super) kernel: Vec<String>,
@@ -141,6 +143,7 @@ const KEYS: [&str; 29] = [
     "trace",
     "seeds",
     "without",
+    "with",
     "suppress",
     "kernel",
     "sanitize",

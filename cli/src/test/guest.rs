@@ -198,6 +198,7 @@ fn order(boot: &Boot, disks: &Disks) -> Result<Order, Failure> {
         }
     };
     let suppress = case.suppress.iter().map(|cause| format!("suppress={cause}"));
+    let (with, without) = mechanisms::parse_both(&case.with, &case.without)?;
     Ok(Order {
         program,
         place,
@@ -214,7 +215,8 @@ fn order(boot: &Boot, disks: &Disks) -> Result<Order, Failure> {
         cpus: boot.cpus,
         memory: Memory::parse(&case.memory).map_err(Failure::Usage)?,
         mode: boot.mode,
-        without: mechanisms::parse(&case.without)?,
+        without,
+        with,
         kernel_words: case.kernel.iter().cloned().chain(suppress).collect(),
         disks: disk.into_iter().chain(disks.for_guest()).collect(),
         trace: case.trace,

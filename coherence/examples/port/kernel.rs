@@ -29,7 +29,7 @@ thread_local! {
     static LOADED: RefCell<Option<Arc<Process>>> = const { RefCell::new(None) };
 }
 static PENDING: [AtomicBool; CPUS] = [const { AtomicBool::new(false) }; CPUS];
-pub(crate) static MACHINE: Coherence<Threads> = Coherence::new(Threads, Switches::ALL);
+pub(crate) static MACHINE: Coherence<Threads> = Coherence::new(Threads, Switches::DEFAULT);
 
 pub(crate) struct Threads;
 

@@ -34,7 +34,7 @@ fn only_cpus_in_user_mode_are_interrupted() {
 
 #[test]
 fn without_crossings_every_cpu_of_the_space_is_interrupted() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(0);
     (0..4).for_each(|cpu| machine.run(cpu, &space));
     machine.idle(3);
@@ -170,13 +170,13 @@ fn a_suppressed_barrier_is_counted() {
 #[test]
 #[should_panic(expected = "a grace period needs counted crossings")]
 fn a_grace_period_needs_crossings() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     machine.coherence.begin_grace_period(cpus(&[1]));
 }
 
 #[test]
 fn a_caller_that_is_registered_itself_is_not_interrupted() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(0);
     (0..2).for_each(|cpu| machine.run(cpu, &space));
     machine.on(0, || machine.coherence.register(&space, Registration::Global));
@@ -187,7 +187,7 @@ fn a_caller_that_is_registered_itself_is_not_interrupted() {
 
 #[test]
 fn registrations_do_not_hide_each_other() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let [space, child] = [0, 1].map(|root| machine.space(root));
     machine.run(1, &space);
     Registration::ALL
@@ -204,7 +204,7 @@ fn registrations_do_not_hide_each_other() {
 
 #[test]
 fn who_registers_another_process_stays_what_it_is() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let [space, other] = [0, 1].map(|root| machine.space(root));
     machine.run(1, &space);
     machine.on(1, || machine.coherence.register(&space, Registration::Global));

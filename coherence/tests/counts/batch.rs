@@ -11,7 +11,7 @@ const CLEAN: Translation = Translation { dirty: false, ..PRESENT };
 
 /// A machine on whose first CPUs a space runs.
 fn running(cpus: usize) -> (Arc<Machine>, Arc<Space>) {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(0);
     (0..cpus).for_each(|cpu| machine.run(cpu, &space));
     machine.log();
@@ -115,7 +115,7 @@ fn a_suppressed_round_is_counted() {
 
 #[test]
 fn without_the_mechanism_each_change_is_flushed_at_once() {
-    let machine = Machine::new(1, Switches::without("batch").expect("it is a name"));
+    let machine = Machine::new(1, Switches::DEFAULT.without("batch").expect("it is a name"));
     let space = machine.space(0);
     (0..2).for_each(|cpu| machine.run(cpu, &space));
     machine.log();

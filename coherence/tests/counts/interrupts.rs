@@ -8,7 +8,7 @@ use crate::{ABSENT, PRESENT};
 #[test]
 fn it_is_known_what_an_interrupt_asks_for() {
     let features = Features { tags: 1, logs_interrupts: true, ..Features::default() };
-    let machine = Machine::with_features(features, Switches::ALL);
+    let machine = Machine::with_features(features, Switches::DEFAULT);
     let space = machine.space(0);
     machine.run(1, &space);
     machine.log();
@@ -34,7 +34,7 @@ fn it_is_known_what_an_interrupt_asks_for() {
 #[test]
 fn an_interrupt_serves_whoever_has_asked_meanwhile() {
     let features = Features { tags: 1, logs_interrupts: true, ..Features::default() };
-    let machine = Machine::with_features(features, Switches::ALL);
+    let machine = Machine::with_features(features, Switches::DEFAULT);
     let space = machine.space(0);
     machine.run(1, &space);
     machine.log();
@@ -54,7 +54,7 @@ fn an_interrupt_serves_whoever_has_asked_meanwhile() {
 #[test]
 fn whoever_waits_with_interrupts_off_answers_all_the_same() {
     let features = Features { tags: 1, deaf: true, ..Features::default() };
-    let machine = Machine::with_features(features, Switches::ALL);
+    let machine = Machine::with_features(features, Switches::DEFAULT);
     let space = machine.space(0);
     (0..3).for_each(|cpu| machine.run(cpu, &space));
     machine.log();
@@ -74,7 +74,7 @@ fn whoever_waits_with_interrupts_off_answers_all_the_same() {
 
 #[test]
 fn a_request_is_what_was_posted_last() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(0);
     machine.run(1, &space);
     machine.flush(0, &space, Flush::page(0, PAGE));
@@ -87,7 +87,7 @@ fn a_request_is_what_was_posted_last() {
 
 #[test]
 fn who_goes_idle_before_it_hears_of_a_registration_receives_nothing() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(0);
     machine.run(1, &space);
     machine.meanwhile(|machine| machine.idle(1));
@@ -103,7 +103,7 @@ fn who_goes_idle_before_it_hears_of_a_registration_receives_nothing() {
 
 #[test]
 fn who_lets_go_before_it_hears_of_a_registration_receives_nothing() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(0);
     machine.run(1, &space);
     let theirs = space.clone();

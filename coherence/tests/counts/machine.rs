@@ -73,12 +73,12 @@ impl Machine {
     /// A machine that counts crossings between user mode and kernel.
     pub(crate) fn counting_crossings() -> Arc<Self> {
         let crossings = (0..8).map(|_| Crossings::new()).collect();
-        Self::with_hardware(Hardware { crossings, ..Hardware::default() }, Switches::ALL)
+        Self::with_hardware(Hardware { crossings, ..Hardware::default() }, Switches::DEFAULT)
     }
 
     /// A machine that drops translations on other CPUs by itself.
     pub(crate) fn reaching_remotely(tags: usize) -> Arc<Self> {
-        Self::with_features(Features { tags, remote: true, ..Features::default() }, Switches::ALL)
+        Self::with_features(Features { tags, remote: true, ..Features::default() }, Switches::DEFAULT)
     }
 
     pub(crate) fn with_features(features: Features, switches: Switches) -> Arc<Self> {

@@ -3,6 +3,7 @@
 
 mod barriers;
 mod batch;
+mod clean;
 mod interrupts;
 mod machine;
 mod remote;
@@ -37,7 +38,7 @@ fn cpus(numbers: &[usize]) -> CpuSet {
 #[test]
 fn each_cpu_that_runs_the_space_is_interrupted_once() {
     for others in 0..7 {
-        let machine = Machine::new(1, Switches::ALL);
+        let machine = Machine::new(1, Switches::DEFAULT);
         let space = machine.space(0);
         (0..=others).for_each(|cpu| machine.run(cpu, &space));
         machine.log();
@@ -56,7 +57,7 @@ fn each_cpu_that_runs_the_space_is_interrupted_once() {
 
 #[test]
 fn lazy_cpus_are_left_alone_and_find_out() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(0);
     (0..4).for_each(|cpu| machine.run(cpu, &space));
     (1..4).for_each(|cpu| machine.idle(cpu));
@@ -77,7 +78,7 @@ fn lazy_cpus_are_left_alone_and_find_out() {
 
 #[test]
 fn freed_tables_make_lazy_cpus_let_go() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(7);
     (0..3).for_each(|cpu| machine.run(cpu, &space));
     (1..3).for_each(|cpu| machine.idle(cpu));
@@ -98,7 +99,7 @@ fn freed_tables_make_lazy_cpus_let_go() {
 
 #[test]
 fn cpus_that_switched_away_are_forgotten() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let (one, two) = (machine.space(1), machine.space(2));
     (0..3).for_each(|cpu| machine.run(cpu, &one));
     machine.run(1, &two);
@@ -112,7 +113,7 @@ fn cpus_that_switched_away_are_forgotten() {
 
 #[test]
 fn threads_of_one_space_follow_each_other_for_nothing() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(1);
     machine.run(0, &space);
     machine.log();
@@ -124,7 +125,7 @@ fn threads_of_one_space_follow_each_other_for_nothing() {
 
 #[test]
 fn a_tag_slot_is_kept_unless_something_was_missed() {
-    let machine = Machine::new(4, Switches::ALL);
+    let machine = Machine::new(4, Switches::DEFAULT);
     let (one, two) = (machine.space(1), machine.space(2));
     machine.run(0, &one);
     machine.run(0, &two);
@@ -142,7 +143,7 @@ fn a_tag_slot_is_kept_unless_something_was_missed() {
 
 #[test]
 fn a_kernel_path_may_flush_a_space_that_it_borrows() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(1);
     machine.run(0, &space);
     machine.idle(0);
@@ -155,7 +156,7 @@ fn a_kernel_path_may_flush_a_space_that_it_borrows() {
 
 #[test]
 fn large_flushes_drop_everything() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(1);
     machine.run(0, &space);
     machine.log();
@@ -173,7 +174,7 @@ fn large_flushes_drop_everything() {
 
 #[test]
 fn a_gather_flushes_once_and_only_what_needs_it() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(1);
     (0..2).for_each(|cpu| machine.run(cpu, &space));
     machine.log();
@@ -207,7 +208,7 @@ fn a_gather_that_is_dropped_or_emptied_flushes_before_its_list_is_gone() {
             assert_eq!(self.0.log(), [(0, Did::Page(0))], "a frame was freed before the flush");
         }
     }
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(1);
     machine.run(0, &space);
     machine.log();
@@ -225,7 +226,7 @@ fn a_gather_that_is_dropped_or_emptied_flushes_before_its_list_is_gone() {
 
 #[test]
 fn nested_gathers_flush_everything() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(1);
     machine.run(0, &space);
     machine.log();
@@ -242,7 +243,7 @@ fn nested_gathers_flush_everything() {
 
 #[test]
 fn a_nested_gather_flushes_what_it_is_about_and_leaves_lazy_cpus_alone() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(1);
     (0..3).for_each(|cpu| machine.run(cpu, &space));
     machine.idle(2);
@@ -260,7 +261,7 @@ fn a_nested_gather_flushes_what_it_is_about_and_leaves_lazy_cpus_alone() {
 
 #[test]
 fn a_gather_under_a_lock_meets_nobody() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(1);
     machine.run(0, &space);
     machine.log();
@@ -303,7 +304,7 @@ fn each_mechanism_changes_what_it_should() {
     use Did::{All, Load, LoadKernel, Page};
     let pages = vec![Page(0), Page(PAGE)];
     let reload = vec![LoadKernel, Load { root: 1, keep: false }];
-    let without = |name| history(Switches::without(name).expect("it is a name"));
+    let without = |name| history(Switches::DEFAULT.without(name).expect("it is a name"));
     assert_eq!(without(""), (1, pages.clone(), vec![All]));
     // The lazy CPU is interrupted by the first request and lets go.
     assert_eq!(without("lazy"), (2, pages.clone(), reload.clone()));
@@ -316,7 +317,7 @@ fn each_mechanism_changes_what_it_should() {
 
 #[test]
 fn without_generations_coming_back_always_flushes() {
-    let machine = Machine::new(4, Switches::without("generations").expect("it is a name"));
+    let machine = Machine::new(4, Switches::DEFAULT.without("generations").expect("it is a name"));
     let (one, two) = (machine.space(1), machine.space(2));
     machine.run(0, &one);
     machine.idle(0);
@@ -331,7 +332,7 @@ fn without_generations_coming_back_always_flushes() {
 
 #[test]
 fn a_suppressed_cause_is_left_out_and_counted() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(1);
     (0..2).for_each(|cpu| machine.run(cpu, &space));
     machine.log();
@@ -347,7 +348,7 @@ fn a_suppressed_cause_is_left_out_and_counted() {
 
 #[test]
 fn a_kernel_that_forgets_what_is_loaded_is_told() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let (one, two) = (machine.space(1), machine.space(2));
     machine.run(0, &one);
     let mistake = AssertUnwindSafe(|| machine.activate_forgetting(&two));
@@ -359,14 +360,14 @@ fn a_kernel_that_forgets_what_is_loaded_is_told() {
 
 #[test]
 fn operations_that_flushed_on_the_way_had_something_to_flush() {
-    let machine = Machine::new(1, Switches::without("gather").expect("it is a name"));
+    let machine = Machine::new(1, Switches::DEFAULT.without("gather").expect("it is a name"));
     let space = machine.space(1);
     let mut gather = machine.coherence.gather(&space, Cause::Munmap, ());
     gather.change(0, PAGE, &PRESENT, &ABSENT);
     gather.finish().into_inner();
     assert_eq!(machine.total(Row::Requested(Cause::Munmap)), 1);
-    machine.coherence.set_switches(Switches::ALL);
-    assert_eq!(machine.coherence.switches(), Switches::ALL);
+    machine.coherence.set_switches(Switches::DEFAULT);
+    assert_eq!(machine.coherence.switches(), Switches::DEFAULT);
     let mut gather = machine.coherence.gather(&space, Cause::Munmap, ());
     gather.change(0, PAGE, &PRESENT, &ABSENT);
     gather.flush().into_inner();
@@ -377,7 +378,7 @@ fn operations_that_flushed_on_the_way_had_something_to_flush() {
 
 #[test]
 fn a_slot_that_is_not_the_first_is_the_one_that_catches_up() {
-    let machine = Machine::new(4, Switches::ALL);
+    let machine = Machine::new(4, Switches::DEFAULT);
     let (one, two) = (machine.space(1), machine.space(2));
     machine.run(0, &one);
     machine.run(0, &two);
@@ -392,7 +393,7 @@ fn a_slot_that_is_not_the_first_is_the_one_that_catches_up() {
 
 #[test]
 fn who_enters_a_space_that_has_changed_has_missed_nothing_from_then_on() {
-    let machine = Machine::new(4, Switches::ALL);
+    let machine = Machine::new(4, Switches::DEFAULT);
     let space = machine.space(1);
     (0..3).for_each(|page| {
         machine.flush(1, &space, Flush::page(page * PAGE, PAGE));
@@ -406,7 +407,7 @@ fn who_enters_a_space_that_has_changed_has_missed_nothing_from_then_on() {
 
 #[test]
 fn who_has_let_go_in_a_handler_does_so_once() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(1);
     (0..2).for_each(|cpu| machine.run(cpu, &space));
     machine.idle(1);
@@ -428,7 +429,7 @@ fn who_has_let_go_in_a_handler_does_so_once() {
 
 #[test]
 fn who_has_let_go_in_a_handler_joins_the_same_space_again() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let space = machine.space(1);
     (0..2).for_each(|cpu| machine.run(cpu, &space));
     machine.idle(1);
@@ -446,7 +447,7 @@ fn who_has_let_go_in_a_handler_joins_the_same_space_again() {
 #[test]
 fn without_lazy_coming_back_is_for_nothing_but_for_batches() {
     let told = |without| {
-        let machine = Machine::new(1, Switches::without(without).expect("they are names"));
+        let machine = Machine::new(1, Switches::DEFAULT.without(without).expect("they are names"));
         let space = machine.space(1);
         machine.run(0, &space);
         machine.idle(0);
@@ -463,7 +464,7 @@ fn without_lazy_coming_back_is_for_nothing_but_for_batches() {
 
 #[test]
 fn user_memory_may_be_used_where_the_space_is() {
-    let machine = Machine::new(1, Switches::ALL);
+    let machine = Machine::new(1, Switches::DEFAULT);
     let (space, other) = (machine.space(1), machine.space(2));
     let may = |space| machine.on(0, || machine.coherence.may_use_user_memory(space));
     assert!(!may(&space));

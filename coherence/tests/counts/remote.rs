@@ -90,14 +90,14 @@ fn a_shared_tag_is_one_spaces_until_its_end() {
 
 #[test]
 fn a_machine_with_interrupts_alone_has_no_shared_tags() {
-    let machine = Machine::new(3, Switches::ALL);
+    let machine = Machine::new(3, Switches::DEFAULT);
     assert_eq!(machine.space(0).shared_tag(), None);
 }
 
 #[test]
 fn cpus_that_do_not_run_are_not_waited_for() {
     let features = Features { tags: 1, descheduled: cpus(&[2, 3]), ..Features::default() };
-    let machine = Machine::with_features(features, Switches::ALL);
+    let machine = Machine::with_features(features, Switches::DEFAULT);
     let space = machine.space(0);
     (0..4).for_each(|cpu| machine.run(cpu, &space));
     machine.log();
@@ -115,7 +115,7 @@ fn cpus_that_do_not_run_are_not_waited_for() {
 #[test]
 fn devices_are_told_as_long_as_they_are_attached() {
     let features = Features { tags: 1, devices: true, ..Features::default() };
-    let machine = Machine::with_features(features, Switches::ALL);
+    let machine = Machine::with_features(features, Switches::DEFAULT);
     let space = machine.space(0);
     machine.flush(0, &space, page(5));
     assert_eq!(machine.log(), []);
@@ -166,6 +166,6 @@ unsafe impl Platform for Plain {
 #[test]
 #[should_panic(expected = "a machine that says it has none")]
 fn a_plain_machine_has_no_devices() {
-    let machine = Coherence::new(Plain, Switches::ALL);
+    let machine = Coherence::new(Plain, Switches::DEFAULT);
     machine.attach_device(&machine.new_space(0));
 }

@@ -167,7 +167,7 @@ impl World {
             contents: [0; 3].map(AtomicU64::new),
             idle_loop: loom::sync::Mutex::new(()),
         };
-        let coherence = Coherence::new(hardware, Switches::ALL).with_fault(setting.fault);
+        let coherence = Coherence::new(hardware, Switches::DEFAULT).with_fault(setting.fault);
         let spaces = [0, 1].map(|root| Arc::new(coherence.new_space(root)));
         Arc::new(World { coherence, spaces, x: AtomicU64::new(0), y: AtomicU64::new(0) })
     }

@@ -31,9 +31,9 @@ fn draw_switches() -> Switches {
     match draw(12) {
         0 => Switches::VANILLA,
         index if index <= Mechanism::ALL.len() => {
-            Switches::without(Mechanism::ALL[index - 1].name()).expect("it is a mechanism's name")
+            Switches::DEFAULT.without(Mechanism::ALL[index - 1].name()).expect("it is a mechanism's name")
         }
-        _ => Switches::ALL,
+        _ => Switches::DEFAULT,
     }
 }
 
@@ -70,14 +70,14 @@ fn live(world: &World, steps: usize) {
 
 fn history(cpus: usize, steps: usize, fault: Option<Fault>) {
     let spaces = 1 + draw(2);
-    let switches = if fault.is_some() { Switches::ALL } else { draw_switches() };
+    let switches = if fault.is_some() { Switches::DEFAULT } else { draw_switches() };
     let world = World::new(cpus, spaces, [1, 3][draw(2)], switches, fault);
     world.run(move |world| live(world, steps));
 }
 
 /// One CPU drops pages and tables, or takes pages back, all the time, and another changes what it has loaded all the time.
 fn churn(fault: Option<Fault>) {
-    let world = World::new(2, 2, [1, 3][draw(2)], Switches::ALL, fault);
+    let world = World::new(2, 2, [1, 3][draw(2)], Switches::DEFAULT, fault);
     world.run(|world| {
         for _ in 0..6 {
             if current() == 0 {

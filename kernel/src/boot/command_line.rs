@@ -3,6 +3,7 @@
 //! | word | meaning |
 //! |---|---|
 //! | `without=NAME,NAME` | turns mechanisms of `coherence` off; `vanilla` is all of them |
+//! | `with=NAME,NAME` | turns mechanisms on that are off by default |
 //! | `seed=N` | interrupts and preempts at pseudo-random short intervals |
 //! | `deterministic` | nothing of the outside enters: fixed clock, fixed random numbers |
 //! | `turns` | the emulator runs the CPUs in turns on one host thread: let it turn often |
@@ -80,7 +81,7 @@ pub(crate) fn command_line() -> &'static CommandLine {
 pub(super) fn initialise(text: &[u8]) {
     let text = core::str::from_utf8(text).expect("the command line is UTF-8");
     let mut parsed = CommandLine {
-        switches: Switches::ALL,
+        switches: Switches::DEFAULT,
         seed: None,
         deterministic: false,
         turns: false,
@@ -91,7 +92,8 @@ pub(super) fn initialise(text: &[u8]) {
     for word in text.split_ascii_whitespace() {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         match name {
-            "without" => parsed.switches = Switches::without(value).unwrap_or_else(|unknown| panic!("without={}: no such mechanism", unknown.0)),
+            "without" => parsed.switches = parsed.switches.without(value).unwrap_or_else(|unknown| panic!("without={}: no such mechanism", unknown.0)),
+            "with" => parsed.switches = parsed.switches.with(value).unwrap_or_else(|unknown| panic!("with={}: no such mechanism", unknown.0)),
             "seed" => parsed.seed = Some(value.parse().unwrap_or_else(|_| panic!("seed={value}: not a number"))),
             "deterministic" => parsed.deterministic = true,
             "turns" => parsed.turns = true,

@@ -19,7 +19,7 @@ const _: () = assert!(MAX_CPUS == coherence::MAX_CPUS);
 pub(crate) struct Machine;
 
 /// The coherence of this machine.
-pub(crate) static COHERENCE: Coherence<Machine> = Coherence::new(Machine, Switches::ALL);
+pub(crate) static COHERENCE: Coherence<Machine> = Coherence::new(Machine, Switches::DEFAULT);
 
 /// A CPU that does not answer for so long never will.
 const LOCKUP_SECONDS: u64 = 20;

@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     fn asked(kind: Kind, pages: u64, without: &str) -> Vec<Request> {
-        ask(&Change::plain(kind, pages), Switches::without(without).unwrap(), 33)
+        ask(&Change::plain(kind, pages), Switches::DEFAULT.without(without).unwrap(), 33)
     }
 
     #[test]
@@ -294,11 +294,11 @@ mod tests {
         let lazy = asked(Kind::Remove, 1, "lazy");
         assert!(lazy.len() == 1 && lazy[0].tells_lazy && lazy[0].lazy_lets_go);
         let table = Change { frees_table: true, ..Change::plain(Kind::Remove, 1) };
-        assert!(ask(&table, Switches::ALL, 33)[0].tells_lazy);
+        assert!(ask(&table, Switches::DEFAULT, 33)[0].tells_lazy);
     }
 
     #[test]
     fn barriers_are_for_user_mode() {
-        assert_eq!(ask_barrier(Switches::ALL), [true, false, false]);
+        assert_eq!(ask_barrier(Switches::DEFAULT), [true, false, false]);
     }
 }

@@ -115,7 +115,7 @@ impl Policy {
                 ..with_early(with_pools(with_arenas(with_sharers(with_mode(ceasefire())))))
             },
             _ => {
-                let switches = Switches::without(name.strip_prefix("ceasefire-without-")?).ok()?;
+                let switches = Switches::DEFAULT.without(name.strip_prefix("ceasefire-without-")?).ok()?;
                 Policy {
                     switches,
                     compares: switches.generations,
@@ -143,7 +143,7 @@ fn ceasefire() -> Policy {
         meaning: "This project's kernel as it is.",
         standing: Standing::Runs,
         is_sound: true,
-        switches: Switches::ALL,
+        switches: Switches::DEFAULT,
         compares: true,
         means: Means::Interrupts,
         concurrent: true,
@@ -164,7 +164,7 @@ fn linux() -> Policy {
     Policy {
         meaning: "Linux today (6.12 and later): spares lazy CPUs, compares generations, flushes here while others do.",
         standing: Standing::Other,
-        switches: Switches { promotion: false, ..Switches::ALL },
+        switches: Switches { promotion: false, ..Switches::DEFAULT },
         barrier_user_only: false,
         table_locked: false,
         downgrades: true,
@@ -176,7 +176,7 @@ fn linux() -> Policy {
 fn linux_of_2015() -> Policy {
     Policy {
         meaning: "Linux of 2015 (4.2): tells every CPU of the mask, lazy ones too, flushes here first, reclaims page by page.",
-        switches: Switches { promotion: false, lazy: false, ..Switches::ALL },
+        switches: Switches { promotion: false, lazy: false, ..Switches::DEFAULT },
         compares: false,
         concurrent: false,
         merges: false,

@@ -137,7 +137,7 @@ fn stage(program: &Rc<Program>, plan: &Rc<Plan>, traces: &Traces) -> explorer::P
     let build = Build {
         cpus: plan.cpus,
         tags: 1,
-        switches: Switches::ALL,
+        switches: Switches::DEFAULT,
         walkers: program.races(),
         pages: &[WINDOW + 11 * PAGE, WINDOW + 12 * PAGE],
         crossings: false,

@@ -26,6 +26,8 @@ pub enum HardwareMistake {
     LooksBeforeItClears,
     /// The hypervisor marks a CPU as descheduled before it has stopped.
     MarksBeforeItStops,
+    /// Of an entry that it marks dirty, a processor does not look again whether it allows the store.
+    MarksDirtyBlindly,
 }
 
 /// A way in which a kernel fails `coherence`.

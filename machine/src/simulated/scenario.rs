@@ -62,7 +62,7 @@ impl Scenario {
         forgotten: &[],
         hypervisor: Hypervisor::Absent,
         device: &[],
-        switches: Switches::ALL,
+        switches: Switches::DEFAULT,
         walked: &[],
         crossings: false,
         large_pages: false,

@@ -10,6 +10,7 @@ use super::caches::{
     ACCESSED, Caches, DIRTY, FRAME, LARGE, PRESENT, TABLE_REACH, Translation, Upper, WRITABLE,
 };
 use super::machine::{Hidden, Machine};
+use super::past_bug::HardwareMistake;
 
 pub(super) const ROOT_LEVEL: usize = 3;
 
@@ -185,13 +186,20 @@ impl Machine {
         let entry = if large { piece(found, page) } else { found };
         let caches = &mut hidden.caches[cpu];
         let Some(translation) = caches.translation(page) else { return false };
-        let allows =
+        let finds =
             entry & (PRESENT | WRITABLE) == PRESENT | WRITABLE && entry & FRAME == translation.frame();
-        if allows {
+        let marks_blindly = self.build.mistake == Some(HardwareMistake::MarksDirtyBlindly)
+            && entry & PRESENT != 0
+            && entry & FRAME == translation.frame();
+        if finds || marks_blindly {
             word.poke(found | DIRTY | ACCESSED);
             translation.entry |= DIRTY;
         }
-        allows
+        if finds {
+            // For stores it is as good as one that is walked now.
+            (translation.dead_for_stores, translation.copied) = (None, None);
+        }
+        finds || marks_blindly
     }
 
     /// A walker runs ahead of its CPU.

@@ -4,16 +4,18 @@ use super::super::filesystem;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use coherence::Mechanism;
+use coherence::{Mechanism, Switches};
 use core::fmt::Write;
 
 pub(crate) fn cmdline() -> Vec<u8> {
     let line = crate::boot::command_line();
     let mut words = Vec::new();
-    let without: Vec<&str> =
-        Mechanism::ALL.iter().filter(|&&one| !line.switches.has(one)).map(|one| one.name()).collect();
-    if !without.is_empty() {
-        words.push(format!("without={}", without.join(",")));
+    for (word, on) in [("without", false), ("with", true)] {
+        let changed = |&one: &Mechanism| line.switches.has(one) == on && Switches::DEFAULT.has(one) != on;
+        let names: Vec<&str> = Mechanism::ALL.into_iter().filter(changed).map(Mechanism::name).collect();
+        if !names.is_empty() {
+            words.push(format!("{word}={}", names.join(",")));
+        }
     }
     words.extend(line.seed.map(|seed| format!("seed={seed}")));
     words.extend(line.deterministic.then(|| String::from("deterministic")));

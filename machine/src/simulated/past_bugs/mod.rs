@@ -38,6 +38,8 @@ past_bugs! {
     device_walks_freed_tables,
     dirty_page_moved_and_cleaned,
     drop_flushed_after_unlock,
+    dirty_marked_without_a_look,
+    dirty_taken_for_clean,
     early_acknowledgement,
     fault_told_too_late,
     filled_where_the_area_was,

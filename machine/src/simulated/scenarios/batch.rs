@@ -76,7 +76,7 @@ pub(in super::super) const RECLAIM_AND_COMING_BACK: Scenario = Scenario {
             let _ = machine.load(PAGE);
         },
     ],
-    switches: coherence::Switches { lazy: false, ..coherence::Switches::ALL },
+    switches: coherence::Switches { lazy: false, ..coherence::Switches::DEFAULT },
     ..Scenario::BASE
 };
 
@@ -172,7 +172,7 @@ pub(in super::super) const RECLAIM_AND_TWO_DROPS: Scenario = Scenario {
         },
         |machine| machine.reclaim(0),
     ],
-    switches: coherence::Switches { ranged: false, ..coherence::Switches::ALL },
+    switches: coherence::Switches { ranged: false, ..coherence::Switches::DEFAULT },
     walked: &[FAR],
     bounds: [2, 3, 4],
     ..Scenario::BASE

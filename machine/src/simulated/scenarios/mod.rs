@@ -4,6 +4,7 @@ pub(super) mod address;
 pub(super) mod barrier;
 pub(super) mod batch;
 pub(super) mod broadcast;
+pub(super) mod clean_entries;
 pub(super) mod copy;
 pub(super) mod cores;
 pub(super) mod devices;
@@ -40,6 +41,10 @@ pub(super) const ALL: &[&Scenario] = &[
     &several::TWO_DROP_AND_ONE_COMES_BACK,
     &protect::MPROTECT_AND_WRITER,
     &protect::MPROTECT_THERE_AND_BACK,
+    &clean_entries::UNFLUSHED_MPROTECT_AND_WRITER,
+    &clean_entries::UNFLUSHED_MPROTECT_THERE_AND_BACK,
+    &clean_entries::UNFLUSHED_MPROTECT_AND_WRITEBACK,
+    &clean_entries::UNFLUSHED_MPROTECT_OF_A_DIRTY_NEIGHBOUR,
     &copy::FORK_AND_WRITER,
     &copy::FORK_AND_TWO_WRITERS,
     &copy::COPY_AND_READER,

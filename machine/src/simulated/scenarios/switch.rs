@@ -146,6 +146,6 @@ pub(in super::super) const LEAVE_AND_MUNMAP: Scenario = Scenario {
             let _ = machine.load(PAGE);
         },
     ],
-    switches: Switches { lazy: false, ..Switches::ALL },
+    switches: Switches { lazy: false, ..Switches::DEFAULT },
     ..Scenario::BASE
 };
