@@ -17,6 +17,8 @@ names! {
         Gather "gather": "One flush serves all changes of an operation; without it each changed page is flushed on its own.",
         Batch "batch": "Pages that are taken back behind a program's back are flushed together, before the first is used again; \
             without it each is flushed at once.",
+        Moves "moves": "A move of pages is flushed once, at its end, and those who come to pages by the reverse way wait until then; \
+            without it each step is flushed: the entries of a pair of page tables, or one table that moves as a whole.",
         Clean "clean": "Write taken from an entry that is not dirty is not flushed: a processor that looks at an entry again before \
             it marks it dirty stores nothing through an old copy of it. Not every processor does, so this is off unless asked for.",
     }
@@ -37,6 +39,8 @@ pub struct Switches {
     pub gather: bool,
     /// See [`Mechanism::Batch`].
     pub batch: bool,
+    /// See [`Mechanism::Moves`].
+    pub moves: bool,
     /// See [`Mechanism::Clean`].
     pub clean: bool,
 }
@@ -50,6 +54,7 @@ impl Switches {
         promotion: true,
         gather: true,
         batch: true,
+        moves: true,
         clean: false,
     };
 
@@ -61,6 +66,7 @@ impl Switches {
         promotion: false,
         gather: false,
         batch: false,
+        moves: false,
         clean: false,
     };
 
@@ -97,6 +103,7 @@ impl Switches {
             Mechanism::Promotion => self.promotion,
             Mechanism::Gather => self.gather,
             Mechanism::Batch => self.batch,
+            Mechanism::Moves => self.moves,
             Mechanism::Clean => self.clean,
         }
     }
@@ -109,6 +116,7 @@ impl Switches {
             Mechanism::Promotion => &mut self.promotion,
             Mechanism::Gather => &mut self.gather,
             Mechanism::Batch => &mut self.batch,
+            Mechanism::Moves => &mut self.moves,
             Mechanism::Clean => &mut self.clean,
         }
     }
@@ -133,6 +141,7 @@ impl Switches {
             promotion: bits >> Mechanism::Promotion as u64 & 1 == 1,
             gather: bits >> Mechanism::Gather as u64 & 1 == 1,
             batch: bits >> Mechanism::Batch as u64 & 1 == 1,
+            moves: bits >> Mechanism::Moves as u64 & 1 == 1,
             clean: bits >> Mechanism::Clean as u64 & 1 == 1,
         }
     }
@@ -181,7 +190,7 @@ mod tests {
             Ok(Switches { ranged: false, promotion: false, ..Switches::DEFAULT })
         );
         assert_eq!(without("vanilla"), Ok(Switches::VANILLA));
-        assert_eq!(without("lazy,generations,ranged,promotion,gather,batch"), Ok(Switches::VANILLA));
+        assert_eq!(without("lazy,generations,ranged,promotion,gather,batch,moves"), Ok(Switches::VANILLA));
     }
 
     #[test]
@@ -204,7 +213,7 @@ mod tests {
         let error = Switches::DEFAULT.without("lazy,eager").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no mechanism 'eager'; there are lazy, generations, ranged, promotion, gather, batch, clean, and vanilla \
+            "there is no mechanism 'eager'; there are lazy, generations, ranged, promotion, gather, batch, moves, clean, and vanilla \
              for all of them"
         );
     }

@@ -17,6 +17,9 @@
 //! or as it is afterwards, when no CPU has anything of the old addresses. That asks nothing of the backend (no generations, no gap
 //! rule), and one call is one round of interrupts, of whatever size. `docs/design/0014-table-moves.md` weighs it against others.
 //!
+//! **Without the mechanism `moves`** each step has a flush of its own, and lets go of both locks after it: as Linux does it, to be compared
+//! with. Between two steps a reverse walk finds each page in one of its two places, whole.
+//!
 //! **The target** may be seen before the flush: nothing was mapped there, so nothing stale can contradict it, and it leads to
 //! the same frames as the old addresses do. Programs come to it by hardware walks only; a fault waits for the area lock.
 //!
@@ -65,6 +68,8 @@ struct Relocation<'a, E: Environment> {
     changes: Changes<'a, E>,
     /// `None` only by mistake.
     alone: Option<Alone<'a, E>>,
+    /// Whether one flush at the end serves all steps.
+    once: bool,
 }
 
 /// While this is held, reverse walks wait.
@@ -140,13 +145,26 @@ impl<'a, E: Environment> Relocation<'a, E> {
     fn begin(space: &'a AddressSpace<E>, object: Option<&'a MemoryObject<E>>) -> Self {
         // Announced before anything is locked, and so before the first change.
         let changes = space.changes(Cause::Mremap);
-        let mut relocation = Self { space, object, changes, alone: None };
+        let once = space.environment.coherence().switches().moves;
+        let mut relocation = Self { space, object, changes, alone: None, once };
         if !is_made(Mistake::MovedBesideReverseWalks) && !is_made(Mistake::MovedTableReadTooEarly) {
             relocation.keep_others_off();
         }
-        // Once is enough: who could change these entries in a batch is kept off.
+        // Once is enough until others are let in: who could change these entries in a batch is kept off.
         relocation.changes.settle();
         relocation
+    }
+
+    /// Flushes what was moved so far, and lets those who wait for these pages have them for a moment. The next step is decided after it.
+    fn let_others_in(&mut self) {
+        if is_made(Mistake::MoveFlushedAfterUnlock) {
+            self.alone = None;
+        }
+        self.changes.flush();
+        self.alone = None;
+        self.space.environment.yield_if_needed();
+        self.keep_others_off();
+        self.changes.settle();
     }
 
     fn keep_others_off(&mut self) {
@@ -166,7 +184,7 @@ impl<'a, E: Environment> Relocation<'a, E> {
             self.keep_others_off();
         }
         match step {
-            Step::Skip(_) => {}
+            Step::Skip(_) => return Ok(()),
             Step::Table(level, table) => {
                 tables.replace_upper(part.start(), level, Entry::EMPTY);
                 self.changes.table_moved(part.start(), span(level));
@@ -177,7 +195,11 @@ impl<'a, E: Environment> Relocation<'a, E> {
             Step::Entries(_) => self.move_entries(tables, part, to)?,
         }
         // Between two steps no table is locked.
-        self.space.environment.yield_if_needed();
+        if self.once {
+            self.space.environment.yield_if_needed();
+        } else {
+            self.let_others_in();
+        }
         Ok(())
     }
 

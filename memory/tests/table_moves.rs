@@ -31,7 +31,11 @@ fn map(space: &TurnSpace, address: u64, length: u64) {
 
 /// A space that all CPUs run in, with neighbours in the upper tables of source and target, so that these stay.
 fn busy_space() -> (TurnEnvironment, Arc<TurnSpace>) {
-    let environment = TurnEnvironment::new(Switches::DEFAULT);
+    busy_space_with(Switches::DEFAULT)
+}
+
+fn busy_space_with(switches: Switches) -> (TurnEnvironment, Arc<TurnSpace>) {
+    let environment = TurnEnvironment::new(switches);
     let space = environment.space();
     for cpu in (0..CPUS).rev() {
         environment.be(cpu);
@@ -110,6 +114,28 @@ fn what_is_no_whole_table_moves_by_entries_in_the_same_round() {
     let interrupts =
         environment.interrupts_of(|| assert_eq!(space.remap(request(to, length, shifted)), Ok(shifted)));
     assert_eq!(interrupts, OTHERS);
+    check_moved(&environment, &space, to, shifted, &offsets);
+    environment.leave_everywhere();
+}
+
+/// What S4 is compared with: a round for each table, and for the entries of each pair of tables.
+#[test]
+fn without_the_mechanism_each_step_is_a_round_of_its_own() {
+    let (environment, space) = busy_space_with(Switches { moves: false, ..Switches::DEFAULT });
+    let (from, to) = (BASE + 3 * PAGE_SIZE, TARGET + 3 * PAGE_SIZE);
+    let length = 32 * TABLE;
+    let offsets: Vec<u64> = (0..32).map(|table| table * TABLE).chain([length - PAGE_SIZE]).collect();
+    map(&space, from, length);
+    touch(&environment, &space, from, &offsets);
+    let interrupts = environment.interrupts_of(|| assert_eq!(space.remap(request(from, length, to)), Ok(to)));
+    // Entries before the first border, 31 tables, entries behind the last; and the two tables that are left over, which are freed.
+    assert_eq!(interrupts, 34 * OTHERS);
+    check_moved(&environment, &space, from, to, &offsets);
+    // Not aligned alike: two steps a table, but for the holes.
+    let shifted = BASE + 7 * PAGE_SIZE;
+    let interrupts =
+        environment.interrupts_of(|| assert_eq!(space.remap(request(to, length, shifted)), Ok(shifted)));
+    assert_eq!(interrupts, 34 * OTHERS);
     check_moved(&environment, &space, to, shifted, &offsets);
     environment.leave_everywhere();
 }

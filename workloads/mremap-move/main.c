@@ -2,7 +2,9 @@
  *
  * Each thread has a CPU, a source and a target place of its own. The pages are anonymous, shared, or of a file; all are dirty, so that
  * nothing may be written out or reused through a stale entry while a move is under way. Measured are 16 pages moved by 1, 2, 4 and 8
- * threads, as far as there are CPUs, and before that 64 MB moved by the program's only thread.
+ * threads, as far as there are CPUs, and before that 64 MB moved by the program's only thread. Then one thread moves pieces of 64 KiB to 64 MiB
+ * while the others run user code of their own and take whatever interrupts it costs. Source and target lie alike, three pages behind a border of
+ * 2 MiB, and have neighbours, so that no page table is freed.
  *
  * Bound: a move takes translations away that only the moving thread's CPU can hold, as no other thread uses them: none.
  */
@@ -11,6 +13,7 @@
 #include <sys/mman.h>
 
 #define LARGE 16384 /* pages of 64 MB */
+#define TABLE (2UL << 20) /* what one page table maps */
 
 enum kind { ANONYMOUS, SHARED, FILE_PAGES, KINDS };
 static const char *const kind_names[] = {"anonymous", "shared", "file"};
@@ -103,17 +106,61 @@ static void measure(int threads, enum kind of, long with_pages, long with_moves)
 	print_measurement(&measured, name, threads, moves * threads, 0, "");
 }
 
+/* What one thread moves beside others: not only what fits into one page table. */
+static const struct size {
+	const char *name;
+	long pages;
+	int is_large;
+} sizes[] = {{"64kb", 16, 0}, {"256kb", 64, 0}, {"2mb", 512, 1}, {"64mb", LARGE, 1}};
+
+static char *map_neighbour(char *place)
+{
+	char *memory = mmap(place, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	check(memory == place);
+	*memory = 1;
+	return memory;
+}
+
+static void measure_beside(int threads, const struct size *size, long with_moves)
+{
+	pages = size->pages;
+	size_t length = (size_t)pages * PAGE, room = (length / TABLE + 2) * TABLE;
+	char *space = mmap(NULL, 2 * room + TABLE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	check(space != MAP_FAILED);
+	char *places[2];
+	for (int end = 0; end < 2; end++) {
+		char *border = (char *)(((uintptr_t)space + TABLE - 1) & ~(TABLE - 1)) + (size_t)end * room;
+		places[end] = map_neighbour(border) + 3 * PAGE;
+		map_neighbour(places[end] + length + PAGE);
+	}
+	check(mmap(places[0], length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == places[0]);
+	for (size_t at = 0; at < length; at += PAGE)
+		*(volatile long *)(places[0] + at) = 0;
+	start_beside(threads - 1, spin);
+	move_once(places[0], places[1], 0);
+	move_once(places[1], places[0], 1);
+	struct measurement loop = begin("TLB:");
+	for (long i = 0; i < with_moves; i++)
+		move_once(places[i % 2], places[(i + 1) % 2], 2 + i);
+	end(&loop);
+	end_beside();
+	check(munmap(space, 2 * room + TABLE) == 0);
+	char name[64];
+	snprintf(name, sizeof name, "beside-%s-threads-%d", size->name, threads);
+	print_measurement(&loop, name, threads, with_moves, 0, "");
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const options[] = {"moves", "large-moves", "kind", NULL};
 	only_options(argc, argv, options);
 	long small = number_option(argc, argv, "moves", 1, 1000), large = number_option(argc, argv, "large-moves", 1, 4);
 	const char *wanted = word_option(argc, argv, "kind", "all");
-	int known = strcmp(wanted, "all") == 0;
+	int known = strcmp(wanted, "all") == 0 || strcmp(wanted, "beside") == 0;
 	for (int of = 0; of < KINDS; of++)
 		known |= strcmp(wanted, kind_names[of]) == 0;
 	if (!known)
-		refuse("--kind %s: one of all, anonymous, shared, file", wanted);
+		refuse("--kind %s: one of all, anonymous, shared, file, beside", wanted);
 	take_first_cpu();
 	for (enum kind of = 0; of < KINDS; of++)
 		if (strcmp(wanted, "all") == 0 || strcmp(wanted, kind_names[of]) == 0)
@@ -122,6 +169,10 @@ int main(int argc, char **argv)
 		for (int threads = 1; threads <= cpu_count && threads <= 8; threads *= 2)
 			if (strcmp(wanted, "all") == 0 || strcmp(wanted, kind_names[of]) == 0)
 				measure(threads, of, 16, small);
+	for (size_t of = 0; of < sizeof sizes / sizeof *sizes; of++)
+		for (int threads = 2; threads <= cpu_count && threads <= 8; threads *= 2)
+			if (strcmp(wanted, "all") == 0 || strcmp(wanted, "beside") == 0)
+				measure_beside(threads, &sizes[of], sizes[of].is_large ? large : small);
 	puts("ok");
 	return 0;
 }

@@ -127,7 +127,7 @@ pub(super) fn read() -> Result<Vec<Case>, Failure> {
 }
 
 /// Every key of a test. (The reader itself cannot refuse unknown keys in a flattened structure.)
-const KEYS: [&str; 29] = [
+const KEYS: [&str; 30] = [
     "name",
     "workload",
     "program",

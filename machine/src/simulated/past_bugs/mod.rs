@@ -69,6 +69,7 @@ past_bugs! {
     move_flushed_after_unlock,
     move_flushed_where_it_went,
     move_given_up_in_the_middle,
+    move_step_flushed_after_unlock,
     moved_table_flushed_as_one_page,
     moved_table_not_flushed,
     nested_gather_forgets_its_tables,

@@ -22,6 +22,7 @@ pub(super) mod remove;
 pub(super) mod rounds;
 pub(super) mod sequences;
 pub(super) mod several;
+pub(super) mod stepwise_moves;
 pub(super) mod switch;
 pub(super) mod table_moves;
 pub(super) mod tables;
@@ -56,6 +57,9 @@ pub(super) const ALL: &[&Scenario] = &[
     &address::MREMAP_AND_EVICTION,
     &address::MREMAP_AND_WRITEBACK,
     &address::MREMAP_WITHOUT_MEMORY,
+    &stepwise_moves::STEPWISE_MOVE_AND_EVICTION,
+    &stepwise_moves::STEPWISE_MOVE_AND_WRITEBACK,
+    &stepwise_moves::STEPWISE_MOVE_AND_TRUNCATION,
     &table_moves::TABLE_MOVE_AND_WRITER,
     &table_moves::TABLE_MOVE_AND_EVICTION,
     &table_moves::TABLE_MOVE_AND_EVICTION_BEHIND_IT,
