@@ -13,6 +13,9 @@ const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 const SYMBOLIC_LINK: u32 = 0o120_000;
 
+/// As many symbolic links as Linux follows in one path.
+pub(crate) const LINKS: usize = 40;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Node {
     Directory { mode: u32 },
@@ -58,31 +61,89 @@ impl Initramfs {
         self.insert(path, Node::Link { target: target.to_vec() })
     }
 
-    pub(crate) fn contains(&self, path: &[u8]) -> bool {
-        self.nodes.contains_key(trim(path))
+    pub(crate) fn contains_directory(&self, path: &[u8]) -> bool {
+        matches!(self.nodes.get(trim(path)), Some(Node::Directory { .. }))
     }
 
+    /// Whether a file with this name is somewhere.
+    pub(crate) fn has_file_named(&self, name: &[u8]) -> bool {
+        self.nodes.iter().any(|(path, node)| {
+            path.rsplit(|byte| *byte == b'/').next() == Some(name) && !matches!(node, Node::Directory { .. })
+        })
+    }
+
+    /// The absolute paths of the files whose content begins so.
+    pub(crate) fn files_that_begin_with(&self, magic: &[u8]) -> Vec<Vec<u8>> {
+        let is_meant = |node: &Node| matches!(node, Node::File { content, .. } if content.starts_with(magic));
+        self.nodes
+            .iter()
+            .filter(|(_, node)| is_meant(node))
+            .map(|(path, _)| [b"/", &path[..]].concat())
+            .collect()
+    }
+
+    /// The content of the file that a path leads to, over links too.
+    pub(crate) fn content(&self, path: &[u8]) -> Option<&[u8]> {
+        match self.nodes.get(&self.resolve(path)?)? {
+            Node::File { content, .. } => Some(content),
+            Node::Directory { .. } | Node::Link { .. } => None,
+        }
+    }
+
+    /// The path without links, if it has not too many of them.
+    fn resolve(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let names = |path: &[u8]| {
+            let names = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+            names.map(<[u8]>::to_vec).rev().collect::<Vec<_>>()
+        };
+        let mut waiting = names(path);
+        let mut here: Vec<Vec<u8>> = Vec::new();
+        let mut links = 0;
+        while let Some(name) = waiting.pop() {
+            if name == b".." {
+                here.pop();
+                continue;
+            }
+            here.push(name);
+            let Some(Node::Link { target }) = self.nodes.get(&here.join(&b'/')) else { continue };
+            links += 1;
+            if links > LINKS {
+                return None;
+            }
+            here.pop();
+            if target.starts_with(b"/") {
+                here.clear();
+            }
+            waiting.extend(names(target));
+        }
+        Some(here.join(&b'/'))
+    }
+
+    /// Puts a node in its place. Links on the way there are followed, as by whoever will look for it.
     fn insert(&mut self, path: &[u8], node: Node) -> Result<(), String> {
         let path = trim(path);
-        for (index, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
-            let parent = path[..index].to_vec();
-            match self.nodes.entry(parent).or_insert(Node::Directory { mode: 0o755 }) {
-                Node::Directory { .. } => {}
-                _ => {
-                    return Err(format!(
-                        "{} is packed as a file, so nothing can be below it",
-                        show(&path[..index])
-                    ));
-                }
+        let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
+            Some(slash) => (&path[..slash], &path[slash + 1..]),
+            None => (&path[..0], path),
+        };
+        let parent =
+            self.resolve(parent).ok_or_else(|| format!("{} has too many symbolic links", show(path)))?;
+        let ends = parent.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(index, _)| index);
+        for end in ends.chain([parent.len()]).filter(|end| *end > 0) {
+            let above = self.nodes.entry(parent[..end].to_vec()).or_insert(Node::Directory { mode: 0o755 });
+            if !matches!(above, Node::Directory { .. }) {
+                let shown = show(&parent[..end]);
+                return Err(format!("{shown} is packed as a file, so nothing can be below it"));
             }
         }
+        let place = if parent.is_empty() { name.to_vec() } else { [&parent, name].join(&b'/') };
         let is_directory = |node: &Node| matches!(node, Node::Directory { .. });
-        match self.nodes.get(path) {
+        match self.nodes.get(&place) {
             Some(present) if is_directory(present) != is_directory(&node) => {
                 Err(format!("{} would have to be a file and a directory", show(path)))
             }
             _ => {
-                self.nodes.insert(path.to_vec(), node);
+                self.nodes.insert(place, node);
                 Ok(())
             }
         }
@@ -178,6 +239,19 @@ mod tests {
         child.stdin.take().unwrap().write_all(&bytes).unwrap();
         assert!(child.wait().unwrap().success());
         assert_eq!(std::fs::read(folder.path().join("a/c")).unwrap(), b"hello");
+    }
+
+    #[test]
+    fn links_are_followed_when_something_is_put_below_them() {
+        let mut archive = Initramfs::new();
+        archive.link(b"/bin", b"usr/bin").unwrap();
+        archive.file(b"/bin/true", 0o755, b"x".to_vec()).unwrap();
+        assert_eq!(archive.content(b"/usr/bin/true"), Some(&b"x"[..]));
+        assert_eq!(archive.content(b"/bin/../bin/true"), Some(&b"x"[..]));
+        archive.link(b"/a", b"b").unwrap();
+        archive.link(b"/b", b"a").unwrap();
+        assert!(archive.file(b"/a/x", 0o644, Vec::new()).is_err());
+        assert_eq!(archive.content(b"/a"), None);
     }
 
     #[test]

@@ -105,7 +105,6 @@ impl Order {
             archive.file(orders::INPUT.as_bytes(), 0o400, input.clone()).map_err(Failure::Usage)?;
         }
         self.pack_orders_for_linux(&mut archive).map_err(Failure::Usage)?;
-        program.check(&archive)?;
         let kernel = kernel()?;
         let sanitizer = self.sanitize.then(|| Sanitizer::of(&kernel.symbols)).transpose()?;
         let folder = tempfile::Builder::new()

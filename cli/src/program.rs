@@ -10,13 +10,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use object::Endianness;
-use object::elf::{EM_X86_64, ET_DYN, ET_EXEC, FileHeader64};
-use object::read::elf::{FileHeader, ProgramHeader};
 use protocol::orders;
 
 use crate::failure::Failure;
 use crate::initramfs::Initramfs;
+use crate::interpreter;
+use crate::libraries::{self, Libraries};
 
 /// A file or folder to pack beside the program.
 #[derive(Clone, Debug)]
@@ -51,7 +50,14 @@ impl Companion {
                 entries.map_err(|error| Failure::host(format!("read {}", self.host.display()), error))?
             {
                 let name = entry.file_name();
-                Companion { host: self.host.join(&name), guest: self.guest.join(&name) }.pack(archive)?;
+                let inner = Companion { host: self.host.join(&name), guest: self.guest.join(&name) };
+                match fs::read_link(&inner.host) {
+                    // It leads nowhere here; there it may.
+                    Ok(target) if !inner.host.exists() => archive
+                        .link(inner.guest.as_os_str().as_bytes(), target.as_os_str().as_bytes())
+                        .map_err(Failure::Usage)?,
+                    _ => inner.pack(archive)?,
+                }
             }
             return Ok(());
         }
@@ -99,40 +105,11 @@ impl Program {
         }
     }
 
-    /// Checks that the guest can start it, given what else is packed.
+    /// Packs the program, its companions, what it cannot start without, and the minimum that programs expect to find.
     ///
     /// # Errors
-    /// A usage failure that says what it is instead of an x86-64 ELF program, or which interpreter it lacks.
-    pub(crate) fn check(&self, packed: &Initramfs) -> Result<(), Failure> {
-        let shown = self.host.display();
-        if let Some(interpreter) = script_interpreter(&self.content) {
-            let name = interpreter.display();
-            return if packed.contains(interpreter.as_os_str().as_bytes()) {
-                Ok(())
-            } else {
-                Err(Failure::usage(format!(
-                    "cannot run {shown}: it is a script for {name}, which is not packed \
-                     (add --file {name}, or for a shell script: run --file {shown} -- busybox sh {shown})"
-                )))
-            };
-        }
-        match elf_interpreter(&self.content) {
-            Err(why) => Err(Failure::usage(format!("cannot run {shown}: {why}"))),
-            Ok(Some(interpreter)) if !packed.contains(&interpreter) => {
-                let name = String::from_utf8_lossy(&interpreter);
-                Err(Failure::usage(format!(
-                    "cannot run {shown}: it is dynamically linked and its interpreter {name} is not packed \
-                     (link it with -static, or add --file {name} and --file for each library)"
-                )))
-            }
-            Ok(_) => Ok(()),
-        }
-    }
-
-    /// Packs the program, its companions and the minimum that programs expect to find.
-    ///
-    /// # Errors
-    /// A usage failure when a companion cannot be read, or two claim one path as a file and as a folder.
+    /// A usage failure when a companion cannot be read, or two claim one path as a file and as a folder; or one that says why the guest
+    /// cannot start the program: what it is instead of an x86-64 ELF program or a script, or what it lacks.
     pub(crate) fn pack(
         &self,
         arguments: &[OsString],
@@ -153,11 +130,17 @@ impl Program {
             archive.file(path, 0o644, content.to_vec()).map_err(Failure::Usage)?;
         }
         self.pack_applets(&mut archive)?;
-        let guest = self.guest.as_os_str().as_bytes();
-        archive.file(guest, 0o755, self.content.clone()).map_err(Failure::Usage)?;
         for companion in companions {
             companion.pack(&mut archive)?;
         }
+        let guest = self.guest.as_os_str().as_bytes();
+        if self.host == self.guest {
+            libraries::pack_as_on_the_host(&mut archive, &self.host).map_err(Failure::Usage)?;
+        }
+        archive.file(guest, 0o755, self.content.clone()).map_err(Failure::Usage)?;
+        interpreter::pack_for(&mut archive, &self.guest, &self.content, environment)
+            .map_err(|why| Failure::usage(format!("cannot run {}: {why}", self.host.display())))?;
+        Libraries::new(&mut archive, environment).pack_for_companions();
         let words = arguments.iter().map(|argument| argument.as_bytes());
         let arguments = ended_by_nul(std::iter::once(guest).chain(words));
         let environment = ended_by_nul(environment.iter().map(|entry| entry.as_bytes()));
@@ -232,43 +215,6 @@ pub(crate) fn guest_path(path: &Path) -> PathBuf {
     result
 }
 
-fn script_interpreter(content: &[u8]) -> Option<PathBuf> {
-    let line = content.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let interpreter = line.split(|byte| byte.is_ascii_whitespace()).find(|word| !word.is_empty())?;
-    Some(OsStr::from_bytes(interpreter).into())
-}
-
-/// The interpreter that the program names, if any; an error says why this is no program for the guest.
-fn elf_interpreter(content: &[u8]) -> Result<Option<Vec<u8>>, String> {
-    const NOT_ELF: &str = "it is not an x86-64 ELF program";
-    if !content.starts_with(b"\x7fELF") {
-        return Err(NOT_ELF.into());
-    }
-    if content.get(4) != Some(&2) {
-        return Err("it is a 32-bit ELF file; the guest runs x86-64 programs".into());
-    }
-    let header = FileHeader64::<Endianness>::parse(content).map_err(|_| "its ELF header is damaged")?;
-    let endian = header.endian().map_err(|_| "its ELF header is damaged")?;
-    if header.e_machine(endian) != EM_X86_64 || endian != Endianness::Little {
-        return Err("it is an ELF file for another processor; the guest runs x86-64 programs".into());
-    }
-    if ![ET_EXEC, ET_DYN].contains(&header.e_type(endian)) {
-        return Err("it is an ELF file but not a program (an object file or a core dump)".into());
-    }
-    let segments = header.program_headers(endian, content).map_err(|_| "its program headers are damaged")?;
-    if segments.is_empty() || header.e_entry(endian) == 0 {
-        return Err("it is an ELF file but not a program (it has no entry point)".into());
-    }
-    for segment in segments {
-        match segment.interpreter(endian, content) {
-            Ok(Some(interpreter)) => return Ok(Some(interpreter.to_vec())),
-            Ok(None) => {}
-            Err(_) => return Err("its interpreter's name lies outside the file".into()),
-        }
-    }
-    Ok(None)
-}
-
 fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".into(),
@@ -294,30 +240,5 @@ mod tests {
         assert_eq!((kept.host.as_path(), kept.guest.as_path()), (Path::new("data/x"), Path::new("/data/x")));
         let placed = Companion::parse(OsStr::new("data/x:/y"));
         assert_eq!((placed.host.as_path(), placed.guest.as_path()), (Path::new("data/x"), Path::new("/y")));
-    }
-
-    #[test]
-    fn damaged_programs_are_refused_not_crashed_on() {
-        let good = fs::read("/proc/self/exe").unwrap();
-        assert!(elf_interpreter(&good).unwrap().is_some());
-        for length in (0..256).chain([good.len() / 2]) {
-            let _ = elf_interpreter(&good[..length]);
-        }
-        let mut damaged = good[..4096].to_vec();
-        for index in 0..128 {
-            let kept = damaged[index];
-            damaged[index] = 0xff;
-            let _ = elf_interpreter(&damaged);
-            damaged[index] = kept;
-        }
-        assert!(elf_interpreter(&good[..16]).is_err());
-        assert!(elf_interpreter(b"MZ").is_err());
-    }
-
-    #[test]
-    fn scripts_name_their_interpreter() {
-        assert_eq!(script_interpreter(b"#! /bin/sh -e\n"), Some("/bin/sh".into()));
-        assert_eq!(script_interpreter(b"#!\n"), None);
-        assert_eq!(script_interpreter(b"\x7fELF"), None);
     }
 }

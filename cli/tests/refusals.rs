@@ -22,7 +22,7 @@ fn folder() -> tempfile::TempDir {
     elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
     add("plain", 0o644, &elf);
     add("text", 0o755, b"hello\n");
-    add("script", 0o755, b"#!/bin/dash -e\n");
+    add("script", 0o755, b"#!/no/such/shell -e\n");
     add("truncated", 0o755, b"\x7fELF\x02\x01\x01");
     let mut small = elf;
     small[4] = 1;
@@ -64,15 +64,13 @@ fn programs_that_cannot_run() {
         ("./folder", &["is a folder"]),
         ("./plain", &["not executable"]),
         ("./text", &["not an x86-64 ELF"]),
-        ("./script", &["script for /bin/dash", "not packed"]),
+        ("./script", &["script for /no/such/shell", "not on this host"]),
         ("./truncated", &["ELF"]),
         ("./32-bit", &["32-bit"]),
         ("./arm", &["another processor"]),
         ("./object", &["object file"]),
         ("./endless", &["damaged"]),
         ("/dev/null", &["not a regular file"]),
-        // This very test is dynamically linked.
-        ("/proc/self/exe", &["interpreter", "ld-linux-x86-64.so.2", "--file"]),
     ] {
         assert_refused(folder.path(), &["run", "--", program], words);
     }
@@ -138,7 +136,7 @@ fn comparisons_that_make_no_sense() {
         (&["--html", "no/such/folder/x", "--", "/bin/busybox"], &["no folder no/such/folder"]),
         (&["--env", "NAME", "--", "/bin/busybox"], &["--env", "NAME=VALUE"]),
         (&["--", "./missing"], &["missing", "no such file"]),
-        (&["--", "./script"], &["script for /bin/dash", "not packed"]),
+        (&["--", "./script"], &["script for /no/such/shell", "not on this host"]),
     ] {
         let arguments: Vec<_> = std::iter::once("compare").chain(arguments.iter().copied()).collect();
         assert_refused(folder.path(), &arguments, words);
