@@ -21,7 +21,7 @@ use coherence::{Cause, Space};
 use lock_api::{RwLock, RwLockReadGuard};
 
 use crate::announcements::{Announcements, Exclusive};
-use crate::area::{Area, AreaSnapshot};
+use crate::area::{Area, AreaFlags, AreaSnapshot};
 use crate::areas::Areas;
 use crate::changes::Changes;
 use crate::entry::{Bits, Entry};
@@ -59,6 +59,8 @@ pub(crate) struct Layout<E: Environment> {
     pub(crate) areas: Areas<E>,
     pub(crate) tables: PageTable<E>,
     pub(crate) heap: Heap,
+    /// How what is mapped from now on is locked.
+    pub(crate) locks_to_come: AreaFlags,
     /// Who watches areas.
     pub(crate) monitors: Monitors<E>,
     /// What they are told when the lock is released.
@@ -70,7 +72,8 @@ pub(crate) struct Layout<E: Environment> {
 impl<E: Environment> Layout<E> {
     fn new(areas: Areas<E>, tables: PageTable<E>) -> Self {
         let (heap, monitors) = (Heap::default(), Monitors::new());
-        Self { areas, tables, heap, monitors, announcements: None, has_ended: false }
+        let locks_to_come = AreaFlags::empty();
+        Self { areas, tables, heap, locks_to_come, monitors, announcements: None, has_ended: false }
     }
 }
 

@@ -79,9 +79,23 @@ impl<E: Environment> AddressSpace<E> {
                 Err(Error::Invalid)
             }
             Advice::Remove => self.refuse_to_remove(range),
-            Advice::Collapse => self.collapse(range),
+            Advice::Collapse => self.collapse(&[range]).1,
             Advice::Hint | Advice::Age if self.shared().areas.is_covered(range) => Ok(()),
             Advice::Hint | Advice::Age => Err(Error::OutOfMemory),
+        }
+    }
+
+    /// Takes the same advice about several ranges, up to the first that has an error; says how many had none, and that error. One
+    /// round of interrupts at most, however many there are: what could need more is not offered for several.
+    pub(crate) fn advise_each(&self, ranges: &[PageRange], advice: Advice) -> (usize, Result<(), Error>) {
+        match advice {
+            Advice::Collapse => self.collapse(ranges),
+            _ => {
+                let refused = ranges.iter().map(|range| self.advise(*range, advice)).enumerate();
+                let mut refused =
+                    refused.filter_map(|(index, result)| result.err().map(|error| (index, error)));
+                refused.next().map_or((ranges.len(), Ok(())), |(index, error)| (index, Err(error)))
+            }
         }
     }
 
@@ -212,7 +226,7 @@ impl<E: Environment> AddressSpace<E> {
     }
 
     /// Changes the flags of all areas in the range.
-    fn change_flags(
+    pub(crate) fn change_flags(
         &self,
         layout: &mut Layout<E>,
         range: PageRange,

@@ -44,6 +44,8 @@ bitflags::bitflags! {
         const WATCHED_MISSING = 512;
         /// A monitor wants to hear of stores to pages that it guards ([`Watch::STORES`]).
         const WATCHED_STORES = 4096;
+        /// `mlock2`: locked, and its pages are brought in when they are used.
+        const LOCKED_ON_FAULT = 16384;
         /// A monitor wants to hear of pages that are there and not mapped ([`Watch::MINOR`]).
         const WATCHED_MINOR = 8192;
     }
@@ -270,6 +272,10 @@ impl<E: Environment> Area<E> {
 
     pub(crate) fn is_private_anonymous(&self) -> bool {
         !self.is_shared() && matches!(self.source, Source::Anonymous)
+    }
+
+    pub(crate) fn is_unwritable_private(&self) -> bool {
+        !self.is_shared() && !self.rights().contains(Rights::WRITE)
     }
 
     /// Whether pages of this area count against memory: the private ones that can be written.

@@ -6,6 +6,8 @@
 
 use linux_raw_sys::general as abi;
 
+use alloc::vec::Vec;
+
 use crate::address_space::AddressSpace;
 use crate::advise::Advice;
 use crate::area::AreaFlags;
@@ -171,19 +173,75 @@ impl<E: Environment> AddressSpace<E> {
     /// As the call's.
     pub fn madvise(&self, address: u64, length: u64, advice: u64) -> Result<(), Error> {
         let advice = advice_of(advice as u32)?;
-        if !is_aligned(address) {
-            return Err(Error::Invalid);
+        match advised_range(address, length)? {
+            None => Ok(()),
+            Some((range, reaches_beyond)) => {
+                self.advise(range, advice)?;
+                if reaches_beyond { Err(Error::OutOfMemory) } else { Ok(()) }
+            }
         }
-        let end = round_up(length).and_then(|length| address.checked_add(length)).ok_or(Error::Invalid)?;
-        if end == address {
-            return Ok(());
-        }
-        // What lies beyond user space is a hole.
-        let range = PageRange::new(address, end.min(USER_END).saturating_sub(address))
-            .map_err(|_| Error::OutOfMemory)?;
-        self.advise(range, advice)?;
-        if end > USER_END { Err(Error::OutOfMemory) } else { Ok(()) }
     }
+
+    /// `process_madvise` of this space: advice about any number of stretches, each an address and a length, up to the first that has an
+    /// error; says about how many bytes. Whatever their number, it is one round of interrupts.
+    ///
+    /// # Errors
+    /// As the call's; those of a stretch only if it is the first.
+    pub fn process_madvise(&self, stretches: &[(u64, u64)], advice: u64) -> Result<u64, Error> {
+        let advice = remote_advice(advice)?;
+        let mut ranges = Vec::new();
+        let mut verdict = Ok(());
+        // How many bytes are advised about when so many ranges are done.
+        let mut totals = alloc::vec![0];
+        let mut total = 0_u64;
+        for &(address, length) in stretches {
+            match advised_range(address, length) {
+                Ok(Some((range, false))) => {
+                    total = total.saturating_add(length);
+                    ranges.push(range);
+                    totals.push(total);
+                }
+                Ok(Some((_, true))) => verdict = Err(Error::OutOfMemory),
+                Ok(None) => {}
+                Err(error) => verdict = Err(error),
+            }
+            if verdict.is_err() {
+                break;
+            }
+        }
+        let (done, refused) = self.advise_each(&ranges, advice);
+        match refused.and(verdict) {
+            Err(error) if totals[done] == 0 => Err(error),
+            _ => Ok(totals[done]),
+        }
+    }
+}
+
+/// The advice of that number, if it may be given about another program's memory.
+///
+/// # Errors
+/// [`Error::Invalid`] if it may not.
+pub fn remote_advice(number: u64) -> Result<Advice, Error> {
+    match number as u32 {
+        abi::MADV_COLD | abi::MADV_PAGEOUT | abi::MADV_WILLNEED | abi::MADV_COLLAPSE => {
+            advice_of(number as u32)
+        }
+        _ => Err(Error::Invalid),
+    }
+}
+
+/// The pages that advice is about, and whether it was meant for more, beyond user space, where all is a hole; `None` for an
+/// empty range.
+fn advised_range(address: u64, length: u64) -> Result<Option<(PageRange, bool)>, Error> {
+    if !is_aligned(address) {
+        return Err(Error::Invalid);
+    }
+    let end = round_up(length).and_then(|length| address.checked_add(length)).ok_or(Error::Invalid)?;
+    if end == address {
+        return Ok(None);
+    }
+    let range = PageRange::new(address, end.min(USER_END).saturating_sub(address));
+    Ok(Some((range.map_err(|_| Error::OutOfMemory)?, end > USER_END)))
 }
 
 fn advice_of(number: u32) -> Result<Advice, Error> {

@@ -36,26 +36,41 @@ struct Place<E: Environment> {
 }
 
 impl<E: Environment> AddressSpace<E> {
-    /// Makes large pages of all whole, aligned places in a range that are not yet.
+    /// Makes large pages of all whole, aligned places in these ranges that are not yet, range by range up to the first that has an error;
+    /// says how many had none, and that error. All places together are one round.
     ///
     /// # Errors
     /// [`Error::Invalid`] where there may be none, or nothing that could be written is mapped; [`Error::OutOfMemory`] for a hole in the
     /// range or a lack of memory. What could be made is made all the same.
-    pub(crate) fn collapse(&self, range: PageRange) -> Result<(), Error> {
+    pub(crate) fn collapse(&self, ranges: &[PageRange]) -> (usize, Result<(), Error>) {
         let mut layout = self.exclusive();
         let mut places = Vec::new();
-        let mut verdict = if layout.areas.is_covered(range) { Ok(()) } else { Err(Error::OutOfMemory) };
-        for area in layout.areas.overlapping(range) {
-            let chosen = self.choose(&layout, area, range, &mut places);
-            if chosen.is_err() {
-                verdict = chosen;
+        let mut verdict = Ok(());
+        let mut done = 0;
+        for &range in ranges {
+            verdict = self.choose_all(&layout, range, &mut places);
+            if verdict.is_err() {
                 break;
             }
+            done += 1;
         }
         if !places.is_empty() {
             self.collapse_places(&mut layout, places);
         }
-        verdict
+        (done, verdict)
+    }
+
+    /// Adds the places of a range that can become large pages.
+    fn choose_all(
+        &self,
+        layout: &Layout<E>,
+        range: PageRange,
+        places: &mut Vec<Place<E>>,
+    ) -> Result<(), Error> {
+        for area in layout.areas.overlapping(range) {
+            self.choose(layout, area, range, places)?;
+        }
+        if layout.areas.is_covered(range) { Ok(()) } else { Err(Error::OutOfMemory) }
     }
 
     /// Adds the places of an area that can become large pages.
@@ -76,6 +91,8 @@ impl<E: Environment> AddressSpace<E> {
         let mut start = part.start().next_multiple_of(LARGE_PAGE_SIZE);
         while start + LARGE_PAGE_SIZE <= part.end() {
             match layout.tables.leaf(start) {
+                // A range may be named twice.
+                _ if places.iter().any(|place| place.start == start) => {}
                 Some(leaf) if is_fit(&leaf, start) => {
                     drop(leaf);
                     let prepared = self.with_table_aside(Run::allocate(&self.environment));

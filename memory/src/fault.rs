@@ -247,12 +247,13 @@ impl<E: Environment> AddressSpace<E> {
         }
         let growth = (start - page) / PAGE_SIZE;
         let size = above.end() - page;
+        let may_lock = self.check_growth_of_locked(&layout, above.flags(), growth).is_ok();
         let is_stack = above.has_flag(AreaFlags::GROWS_DOWN);
         let is_accounted = above.rights().contains(Rights::WRITE);
         if !is_stack || page < LOWEST_PLACEMENT || size > self.limits.get(Limit::Stack) {
             return Err(Fault::NotMapped);
         }
-        if !has_guard_gap(&layout, page) || self.check_expansion(&layout, growth).is_err() {
+        if !may_lock || !has_guard_gap(&layout, page) || self.check_expansion(&layout, growth).is_err() {
             return Err(Fault::NotMapped);
         }
         if is_accounted && self.check_commitment(&layout, growth) == Err(Error::OutOfMemory) {

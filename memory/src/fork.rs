@@ -81,7 +81,7 @@ impl<E: Environment> AddressSpace<E> {
         copy.heap = layout.heap;
         for area in layout.areas.iter().filter(|area| !area.has_flag(AreaFlags::NOT_FORKED)) {
             let inherited = area.with_range(area.range());
-            inherited.set_flags(area.flags() - AreaFlags::LOCKED);
+            inherited.set_flags(area.flags() - AreaFlags::LOCKS);
             if area.is_watched() {
                 match monitors.iter().find(|(number, _)| *number == area.watcher()) {
                     Some((_, monitor)) => inherited.set_watcher(copy.monitors.enter(monitor)),

@@ -29,10 +29,16 @@ impl<E: Environment> AddressSpace<E> {
     pub fn set_heap_end(&self, wanted: u64) -> u64 {
         let mut layout = self.exclusive();
         let heap = layout.heap;
-        if wanted >= heap.start && self.move_heap_end(&mut layout, wanted).is_ok() {
-            layout.heap.end = wanted;
+        if wanted < heap.start || self.move_heap_end(&mut layout, wanted).is_err() {
+            return heap.end;
         }
-        layout.heap.end
+        layout.heap.end = wanted;
+        let flags = layout.locks_to_come;
+        drop(layout);
+        if let (Some(old_end), Some(new_end)) = (round_up(heap.end), round_up(wanted)) {
+            self.bring_in_growth(flags, PageRange::between(old_end, new_end));
+        }
+        wanted
     }
 
     fn move_heap_end(&self, layout: &mut Layout<E>, wanted: u64) -> Result<(), Error> {
@@ -64,10 +70,12 @@ impl<E: Environment> AddressSpace<E> {
             return Err(Error::OutOfMemory);
         }
         layout.areas.check_count(1)?;
+        let flags = AreaFlags::HEAP | layout.locks_to_come;
+        self.check_growth_of_locked(layout, flags, growth.pages())?;
         self.check_expansion(layout, growth.pages())?;
         self.check_commitment(layout, growth.pages())?;
         let rights = Rights::READ | Rights::WRITE;
-        layout.areas.insert(Area::new(growth, rights, Rights::all(), AreaFlags::HEAP, Source::Anonymous));
+        layout.areas.insert(Area::new(growth, rights, Rights::all(), flags, Source::Anonymous));
         Ok(())
     }
 }

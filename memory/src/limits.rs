@@ -20,7 +20,7 @@ pub enum Limit {
     Data,
     /// `RLIMIT_STACK`: how far a stack may grow.
     Stack,
-    /// `RLIMIT_MEMLOCK`: locked memory.
+    /// `RLIMIT_MEMLOCK`: locked memory. None for a program that may lock as much as it likes.
     Locked,
 }
 

@@ -64,7 +64,8 @@ impl<E: Environment> AddressSpace<E> {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a length of 0, a fixed address that is no page's, or a shared mapping of nothing;
-    /// [`Error::Exists`] as [`Place::FixedIfFree`] asks; [`Error::OutOfMemory`] for the rest: no room, too many areas,
+    /// [`Error::Exists`] as [`Place::FixedIfFree`] asks; [`Error::Permission`] and [`Error::Again`] for what is to be locked and may
+    /// not be, or would be too much; [`Error::OutOfMemory`] for the rest: no room, too many areas,
     /// over a limit, or more memory than could ever be had.
     pub fn map(&self, request: MapRequest<E>) -> Result<PageRange, Error> {
         if request.length == 0 || (request.flags.contains(AreaFlags::SHARED) && request.object.is_none()) {
@@ -74,11 +75,16 @@ impl<E: Environment> AddressSpace<E> {
         let mut layout = self.exclusive();
         layout.areas.check_count(1)?;
         let range = find_place(&mut layout, request.place, length)?;
+        if request.flags.contains(AreaFlags::LOCKED) {
+            self.check_locking()?;
+        }
+        let flags = request.flags | layout.locks_to_come;
+        self.check_growth_of_locked(&layout, flags, range.pages())?;
         let source = match request.object {
             Some((backing, first_page)) => Source::object(backing, first_page, range.start()),
             None => Source::Anonymous,
         };
-        let area = Area::new(range, request.rights, request.may, request.flags, source);
+        let area = Area::new(range, request.rights, request.may, flags, source);
         self.check_expansion(&layout, range.pages() - layout.areas.mapped_pages_in(range))?;
         if area.is_accounted() {
             self.check_commitment(&layout, range.pages())?;
@@ -88,7 +94,8 @@ impl<E: Environment> AddressSpace<E> {
         }
         layout.areas.insert(area);
         drop(layout);
-        if request.populate {
+        let brings_in = request.populate && !flags.contains(AreaFlags::LOCKED_ON_FAULT);
+        if brings_in || flags.brings_in() {
             let write = request.rights.contains(Rights::WRITE) && !request.flags.contains(AreaFlags::SHARED);
             // The mapping stands whether or not its pages could be had.
             let _ = self.populate(range, Access { write, execute: false });

@@ -5,6 +5,8 @@
 //! flush, at the end: taking rights away is flushed before the call returns, only adding them is not flushed at all
 //! (a CPU that holds the old entry faults once, finds that the entry allows the access, and retries).
 
+use alloc::vec::Vec;
+
 use coherence::Cause;
 
 use crate::address_space::{AddressSpace, Layout};
@@ -38,6 +40,8 @@ impl<E: Environment> AddressSpace<E> {
             }
             start = area.start();
         }
+        // Locked pages that become writable are copied now, and not at their first store.
+        let mut to_be_brought_in = Vec::new();
         let mut changes = self.changes(Cause::Mprotect);
         if let Some(whole) = PageRange::between(start, range.end()) {
             self.cut(&layout.tables, whole, &mut changes);
@@ -56,6 +60,9 @@ impl<E: Environment> AddressSpace<E> {
             if rights.contains(Rights::WRITE) && !area.is_accounted() {
                 self.check_commitment(&layout, part.pages())?;
             }
+            if area.flags().brings_in() && area.is_unwritable_private() && rights.contains(Rights::WRITE) {
+                to_be_brought_in.push(part);
+            }
             let Layout { areas, tables, .. } = &mut *layout;
             areas.change(part, |area| {
                 area.set_rights(rights);
@@ -65,6 +72,10 @@ impl<E: Environment> AddressSpace<E> {
         // Under the exclusive area lock, so that a fault decided by the new rights cannot make a page writable that
         // this flush is about to make unwritable, or the other way round.
         changes.finish();
+        drop(layout);
+        for part in to_be_brought_in {
+            self.bring_in_growth(AreaFlags::LOCKED, Some(part));
+        }
         Ok(())
     }
 

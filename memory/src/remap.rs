@@ -42,26 +42,37 @@ impl<E: Environment> AddressSpace<E> {
     ///
     /// # Errors
     /// [`Error::Invalid`] for arguments that make no sense together, [`Error::NotMapped`] where nothing is mapped or
-    /// the range spans more than one mapping, [`Error::OutOfMemory`] for lack of room or memory.
+    /// the range spans more than one mapping, [`Error::Again`] if too much would be locked, [`Error::OutOfMemory`] for lack of room or
+    /// memory.
     pub fn remap(&self, request: RemapRequest) -> Result<u64, Error> {
         let request = checked(request)?;
-        let RemapRequest { address, old_length, new_length, .. } = request;
         let mut layout = self.exclusive();
+        let start = self.remap_checked(&mut layout, request)?;
+        let flags = layout.areas.find(start).map_or(AreaFlags::empty(), Area::flags);
+        drop(layout);
+        let ends = (start.checked_add(request.old_length), start.checked_add(request.new_length));
+        let (Some(old_end), Some(new_end)) = ends else { return Ok(start) };
+        self.bring_in_growth(flags, PageRange::between(old_end, new_end));
+        Ok(start)
+    }
+
+    fn remap_checked(&self, layout: &mut Layout<E>, request: RemapRequest) -> Result<u64, Error> {
+        let RemapRequest { address, old_length, new_length, .. } = request;
         if layout.areas.find(address).is_none() {
             return Err(Error::NotMapped);
         }
         if matches!(request.to, MoveTo::Fixed(_)) || request.keep_source {
-            return self.remap_elsewhere(&mut layout, request);
+            return self.remap_elsewhere(layout, request);
         }
         if new_length <= old_length {
-            self.shrink(&mut layout, request)?;
+            self.shrink(layout, request)?;
             return Ok(address);
         }
-        self.check_resize(&layout, request)?;
+        self.check_resize(layout, request)?;
         if new_length > USER_END {
             return Err(Error::OutOfMemory);
         }
-        if let Some(growth) = room_to_grow(&layout, request) {
+        if let Some(growth) = room_to_grow(layout, request) {
             let area = layout.areas.find(address).map(|area| area.extended_by(growth));
             layout.areas.insert(area.ok_or(Error::NotMapped)?);
             return Ok(address);
@@ -69,8 +80,8 @@ impl<E: Environment> AddressSpace<E> {
         if !request.may_move {
             return Err(Error::OutOfMemory);
         }
-        let target = find_place(&mut layout, Place::Anywhere { hint: 0 }, new_length)?;
-        self.move_mapping(&mut layout, request, target, old_length)
+        let target = find_place(layout, Place::Anywhere { hint: 0 }, new_length)?;
+        self.move_mapping(layout, request, target, old_length)
     }
 
     fn remap_elsewhere(&self, layout: &mut Layout<E>, mut request: RemapRequest) -> Result<u64, Error> {
@@ -121,6 +132,8 @@ impl<E: Environment> AddressSpace<E> {
         }
         let kept = if request.keep_source { 0 } else { request.old_length };
         let growth = (request.new_length - kept) / crate::PAGE_SIZE;
+        let larger = request.new_length.saturating_sub(request.old_length) / crate::PAGE_SIZE;
+        self.check_growth_of_locked(layout, area.flags(), larger)?;
         self.check_expansion(layout, growth)?;
         if area.is_accounted() { self.check_commitment(layout, growth) } else { Ok(()) }
     }
@@ -152,6 +165,10 @@ impl<E: Environment> AddressSpace<E> {
         layout.areas.insert(moved);
         if let Some(source) = source {
             self.relocate(layout, source, target.start(), request.keep_source)?;
+            if request.keep_source {
+                // What stays is empty, and locks nothing.
+                layout.areas.change(source, |area| area.set_flags(area.flags() - AreaFlags::LOCKS));
+            }
         }
         if was_guarded && stays_watched.is_none() && !is_made(Mistake::GuardKeptWhenMoved) {
             // Linux once left them guarded, with nobody to ask (CVE-2025-21696).

@@ -234,6 +234,32 @@ fn small_pages_collapse_in_one_round_and_keep_what_they_held() {
     finish(&environment, vec![space]);
 }
 
+const MADV_WILLNEED: u64 = 3;
+const MADV_DONTNEED: u64 = 4;
+const MADV_COLLAPSE: u64 = 25;
+
+#[test]
+fn advice_about_any_number_of_ranges_is_one_round() {
+    let (environment, space) = busy_space(LargePolicy::Never);
+    for place in 0..5 {
+        map(&space, BASE + 2 * place * LARGE, LARGE);
+        touch(&environment, &space, BASE + 2 * place * LARGE, LARGE);
+    }
+    // The first twice, and something between two areas, before which it stops.
+    let places = [0, 2, 4, 0, 6, 7, 8].map(|place| (BASE + place * LARGE, LARGE - 5));
+    let interrupts = environment.interrupts_of(|| {
+        assert_eq!(space.process_madvise(&places, MADV_COLLAPSE), Ok(5 * (LARGE - 5)));
+    });
+    environment.check_caches();
+    assert_eq!((interrupts, space.large_in(range(BASE, 9 * LARGE))), (OTHERS, 4 * LARGE));
+    expect(&environment, &space, BASE + 6 * LARGE, 300, 301);
+    assert_eq!(space.process_madvise(&places[5..], MADV_COLLAPSE), Err(Error::OutOfMemory));
+    assert_eq!(space.process_madvise(&[(BASE, 0), (BASE + 1, 1)], MADV_COLLAPSE), Err(Error::Invalid));
+    assert_eq!(space.process_madvise(&[(BASE, LARGE), (BASE + 1, 1)], MADV_WILLNEED), Ok(LARGE));
+    assert_eq!(space.process_madvise(&places, MADV_DONTNEED), Err(Error::Invalid), "not from outside");
+    finish(&environment, vec![space]);
+}
+
 #[test]
 fn what_cannot_collapse_says_why() {
     let (environment, space) = busy_space(LargePolicy::Never);

@@ -3,6 +3,9 @@
  * Only one operation here frees page tables (munmap-table); there even the CPUs that merely borrow the address space are told, once,
  * for they may be walking the table.
  *
+ * Three operations go over 64 areas and two page tables at once (dontneed-areas, munmap-areas, mprotect-areas), and interrupt each CPU
+ * once all the same.
+ *
  * The measuring thread prepares as many pages as operations are counted, lets every spinning thread read each of them (so that all
  * hold the translations), reads the interrupt row, makes the operations and nothing else, and reads the row again. The others are
  * bound to one CPU each and spin in user mode, sleep on a futex (their CPUs go idle and lazy), or are absent.
@@ -20,11 +23,14 @@
 #define MOST_THREADS 63
 
 #define TABLE (2UL << 20) /* what one page table maps */
+#define AREAS 64
+#define AREA_SIZE (7 * PAGE)
 
 static char *space;	  /* address space reserved for the pages, a whole number of tables */
 static size_t space_size;
 static char *region;	  /* the first of the pages that the operations work on */
 static size_t stride;	  /* from one to the next: a page, or a whole table */
+static int touches;	  /* how many places of each of them are touched, AREA_SIZE apart */
 static char *target;	  /* where mremap moves them */
 static long operations;
 static volatile long sink;
@@ -104,6 +110,26 @@ static void prepare_tables(void)
 	touch_all();
 }
 
+/* For each operation as many areas side by side as AREAS, over two tables: of seven pages each, no two neighbours of which are alike, and
+ * one page of each is touched. The rest of each table stays reserved, so that no operation frees one.
+ */
+static void prepare_areas(void)
+{
+	char *start = reserve((size_t)operations + 1);
+	stride = TABLE;
+	region = start + TABLE / 2;
+	touches = AREAS;
+	for (long i = 0; i < operations; i++) {
+		map_at(page_at(i), AREAS * AREA_SIZE, PROT_READ | PROT_WRITE);
+		for (int area = 0; area < AREAS; area++) {
+			char *place = (char *)page_at(i) + (size_t)area * AREA_SIZE;
+			if (area % 2)
+				check(madvise(place, AREA_SIZE, MADV_DONTDUMP) == 0);
+			*place = 1;
+		}
+	}
+}
+
 static void dontneed(long i) { check(madvise(page_at(i), PAGE, MADV_DONTNEED) == 0); }
 static void unmap(long i) { check(munmap(page_at(i), PAGE) == 0); }
 static void protect(long i) { check(mprotect(page_at(i), PAGE, PROT_READ) == 0); }
@@ -113,6 +139,10 @@ static void move(long i)
 	char *place = target + (size_t)i * PAGE;
 	check(mremap(page_at(i), PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place);
 }
+
+static void dontneed_areas(long i) { check(madvise(page_at(i), AREAS * AREA_SIZE, MADV_DONTNEED) == 0); }
+static void unmap_areas(long i) { check(munmap(page_at(i), AREAS * AREA_SIZE) == 0); }
+static void protect_areas(long i) { check(mprotect(page_at(i), AREAS * AREA_SIZE, PROT_READ) == 0); }
 
 /* Pages that a userfaultfd may guard; and such that it guards. */
 static void prepare_watched(void)
@@ -143,6 +173,9 @@ static const struct operation {
 	{"mprotect-down", prepare_touched, protect, 1},
 	{"mprotect-clean", prepare_read_once, protect, 1},
 	{"mprotect-promote", prepare_read_only, promote, 1},
+	{"dontneed-areas", prepare_areas, dontneed_areas, 1},
+	{"munmap-areas", prepare_areas, unmap_areas, 1},
+	{"mprotect-areas", prepare_areas, protect_areas, 1},
 	{"guard", prepare_watched, guard, 1},
 	{"unguard", prepare_guarded, unguard, 1},
 	{"untouched-munmap", prepare_untouched, unmap, 0},
@@ -165,7 +198,8 @@ static void read_pages(void)
 {
 	long sum = 0;
 	for (long i = 0; i < operations; i++)
-		sum += *(volatile long *)page_at(i);
+		for (int place = 0; place < touches; place++)
+			sum += *(volatile long *)((char *)page_at(i) + (size_t)place * AREA_SIZE);
 	sink = sum;
 }
 
@@ -207,6 +241,7 @@ static void let_others_read(void)
 static void measure(const struct operation *operation)
 {
 	touched_flag = operation->touched;
+	touches = 1;
 	operation->prepare();
 	let_others_read();
 	long before = interrupt_row("TLB:");

@@ -1,11 +1,13 @@
 //! Making threads and processes: `clone`, `clone3`, `fork`, `vfork`.
 
 use super::family::{FAMILY, Family, Member, REAPER};
+use super::limits::Resource;
 use super::signal::{AlternateStack, Signal, notify};
 use super::thread::Template;
 use super::thread_group::Inherited;
 use super::{Process, Thread, UserSpace, current};
 use crate::arch::TrapFrame;
+use crate::files::ProcessFile;
 use crate::memory::user;
 use crate::sync::InterruptLock;
 use crate::syscall::Errno;
@@ -26,7 +28,7 @@ bitflags::bitflags! {
         const FILES = 0x400;
         /// Share the table of signal actions.
         const SIGHAND = 0x800;
-        /// Give back a descriptor of the process. Not offered.
+        /// Give the parent a descriptor of the child.
         const PIDFD = 0x1000;
         /// Let a tracer follow. Nothing traces here.
         const PTRACE = 0x2000;
@@ -68,6 +70,8 @@ pub(crate) struct Request {
     pub(crate) thread_pointer: u64,
     /// Where PARENT_SETTID stores.
     pub(crate) parent_word: u64,
+    /// Where PIDFD stores.
+    pub(crate) descriptor_word: u64,
     /// Where CHILD_SETTID stores and CHILD_CLEARTID clears.
     pub(crate) child_word: u64,
     /// Sent to the parent at the end.
@@ -118,8 +122,10 @@ pub(crate) fn clone(trap: &TrapFrame, request: Request) -> Result<u32, Errno> {
         Thread::new(id, process, template(&parent, &request, release.clone())?)
     };
     let task = new_task(trap, &parent, &thread, &request)?;
+    let descriptor = request.flags.contains(CloneFlags::PIDFD).then(|| give_descriptor(&parent, &thread, &request));
+    let descriptor = descriptor.transpose()?;
     store_ids(&thread, &request);
-    publish(&parent, &thread, &request)?;
+    publish(&parent, &thread, &request).inspect_err(|_| take_back(&parent, descriptor))?;
     task.start();
     if let Some(release) = release {
         release.wait();
@@ -133,7 +139,7 @@ fn check(request: &Request) -> Result<(), Errno> {
     let consistent = needs(CloneFlags::SIGHAND, CloneFlags::VM)
         && needs(CloneFlags::THREAD, CloneFlags::SIGHAND)
         && !flags.contains(CloneFlags::SIGHAND | CloneFlags::CLEAR_SIGHAND)
-        && !flags.contains(CloneFlags::PIDFD);
+        && !(flags.contains(CloneFlags::PIDFD) && flags.intersects(CloneFlags::DETACHED | CloneFlags::THREAD));
     if consistent { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
@@ -205,6 +211,24 @@ fn new_task(
     task.watch_sequence(thread.sequence.lock().is_some());
     thread.set_task(&task);
     Ok(task)
+}
+
+/// Gives the parent a descriptor of the child, and says which. The child's table has been copied by now, if it has one of its own.
+///
+/// # Errors
+/// EMFILE, EFAULT; the parent has none then.
+fn give_descriptor(parent: &Thread, child: &Thread, request: &Request) -> Result<i32, Errno> {
+    let table = parent.files().ok_or(Errno::ESRCH)?;
+    let limit = usize::try_from(parent.process().limit(Resource::NOFILE).soft).unwrap_or(usize::MAX);
+    let descriptor = table.insert(ProcessFile::open(child.process().clone(), 0), true, 0, limit)?;
+    user::write(request.descriptor_word, &descriptor).inspect_err(|_| take_back(parent, Some(descriptor)))?;
+    Ok(descriptor)
+}
+
+fn take_back(parent: &Thread, descriptor: Option<i32>) {
+    if let (Some(table), Some(descriptor)) = (parent.files(), descriptor) {
+        drop(table.remove(descriptor));
+    }
 }
 
 /// Stores the id where the flags say. A bad address is the program's own loss, as on Linux.

@@ -202,6 +202,8 @@ pub(crate) const CAP_SETGID: u32 = 6;
 pub(crate) const CAP_SETUID: u32 = 7;
 /// May drop from the bounding set.
 pub(crate) const CAP_SETPCAP: u32 = 8;
+/// May lock any amount of memory.
+pub(crate) const CAP_IPC_LOCK: u32 = 14;
 /// May look into other programs, and hold them up.
 pub(crate) const CAP_SYS_PTRACE: u32 = 19;
 /// May raise priorities and use real-time policies.

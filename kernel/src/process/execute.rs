@@ -144,6 +144,7 @@ fn load(
         arguments,
         identities,
         limits,
+        credentials,
     })?;
     let Loaded { space, entry, stack } = loaded;
     let shown = program.shown_path(files::root());

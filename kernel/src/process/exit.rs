@@ -161,6 +161,7 @@ fn bury(process: &Arc<Process>, status: ExitStatus, usage: Usage) {
             }
         }
     };
+    process.end().announce();
     drop(removed);
 }
 

@@ -1,9 +1,10 @@
 //! Resource limits: sixteen pairs of a soft and a hard bound.
 //!
-//! What is enforced: STACK (its size at `execve`), NOFILE (descriptors, by `files`), AS and DATA (by
+//! What is enforced: STACK (its size at `execve`), NOFILE (descriptors, by `files`), AS, DATA and MEMLOCK (by
 //! `memory`'s calls), FSIZE (by `files`), CORE and NICE and RTPRIO only as values. The rest is kept and
 //! reported.
 
+use super::credentials::{CAP_IPC_LOCK, Credentials};
 use crate::memory::AddressSpace;
 use crate::syscall::Errno;
 use ::memory::Limit as SpaceLimit;
@@ -77,8 +78,8 @@ impl Limits {
         limits
     }
 
-    /// Gives an address space its copy of those that it enforces.
-    pub(crate) fn enforce_in(&self, space: &AddressSpace) {
+    /// Gives an address space its copy of those that it enforces. Who may lock freely has no bound on that.
+    pub(crate) fn enforce_in(&self, space: &AddressSpace, credentials: &Credentials) {
         let enforced = [
             (Resource::AS, SpaceLimit::AddressSpace),
             (Resource::DATA, SpaceLimit::Data),
@@ -86,7 +87,8 @@ impl Limits {
             (Resource::MEMLOCK, SpaceLimit::Locked),
         ];
         for (resource, limit) in enforced {
-            space.set_limit(limit, self.get(resource).soft);
+            let exempt = resource == Resource::MEMLOCK && credentials.has(CAP_IPC_LOCK);
+            space.set_limit(limit, if exempt { INFINITY } else { self.get(resource).soft });
         }
     }
 

@@ -7,6 +7,7 @@
 
 use super::image::{Image, PAGE, Placement, Segment, USER_END, page_ceiling, page_floor};
 use super::initial_stack::{Arguments, Facts, InitialStack};
+use super::credentials::Credentials;
 use super::limits::{Limits, Resource};
 use super::{random, signal};
 use crate::arch::registers::cpuid;
@@ -31,6 +32,7 @@ pub(super) struct Request<'a> {
     /// Real and effective user, real and effective group.
     pub(super) identities: [u32; 4],
     pub(super) limits: &'a Limits,
+    pub(super) credentials: &'a Credentials,
 }
 
 /// A program in its address space.
@@ -78,7 +80,7 @@ pub(super) fn load(request: Request<'_>) -> Result<Loaded, Errno> {
         random: random_bytes(),
     };
     let stack = InitialStack::plan(USER_END, request.path, request.arguments);
-    request.limits.enforce_in(&space);
+    request.limits.enforce_in(&space, request.credentials);
     map_stack(&space, image, &stack, request.limits.get(Resource::STACK).soft)?;
     stack.write(request.path, request.arguments, &facts, &mut |address, bytes| {
         space.write_user(address, bytes).map_err(|_| Errno::E2BIG)

@@ -19,6 +19,7 @@ mod clone;
 pub(crate) mod credentials;
 mod exception;
 mod execute;
+mod end;
 mod exit;
 mod family;
 pub(crate) mod futex;

@@ -5,7 +5,8 @@
 //! interrupts, so they keep interrupts off, and nothing under them allocates for a standard signal or sleeps.
 //! The other fields have locks of their own that are held for a copy only.
 
-use super::credentials::Credentials;
+use super::credentials::{CAP_SYS_PTRACE, Credentials};
+use super::end::End;
 use super::family::REAPER;
 use super::limits::{Limit, Limits, Resource};
 use super::signal::{Action, Actions, Signal, SignalState};
@@ -54,6 +55,7 @@ pub(crate) struct Process {
     /// Set once a program was loaded since the last fork: `setpgid` by the parent is refused then.
     pub(super) executed: AtomicBool,
     faults: AtomicU64,
+    end: End,
 }
 
 /// User and system time of all threads that are gone, of whatever process.
@@ -97,6 +99,7 @@ impl Process {
             out_of_memory_adjustment: AtomicI32::new(inherited.out_of_memory_adjustment),
             executed: AtomicBool::new(false),
             faults: AtomicU64::new(0),
+            end: End::new(),
         })
     }
 
@@ -108,6 +111,25 @@ impl Process {
     /// Id of its parent, 1 for the kernel.
     pub(crate) fn parent(&self) -> u32 {
         self.parent.load(Ordering::Relaxed)
+    }
+
+    /// Its end, for those who wait for it by a file.
+    pub(crate) fn end(&self) -> &End {
+        &self.end
+    }
+
+    /// Whether it may look into another process, or change what that has (Linux: as a debugger could). `ids` says as which user and group.
+    pub(crate) fn may_look_into(&self, other: &Process, ids: impl FnOnce(&Credentials) -> (u32, u32)) -> bool {
+        if core::ptr::eq(self, other) {
+            return true;
+        }
+        let (own, theirs) = (self.credentials(), other.credentials());
+        let (user, group) = ids(&own);
+        let is_same_user = [theirs.user.real, theirs.user.effective, theirs.user.saved].iter().all(|id| *id == user)
+            && [theirs.group.real, theirs.group.effective, theirs.group.saved].iter().all(|id| *id == group);
+        let has_more = theirs.capabilities.permitted & !own.capabilities.effective != 0;
+        let is_open = other.dumpable.load(Ordering::Relaxed) == 1;
+        own.has(CAP_SYS_PTRACE) || (is_same_user && is_open && !has_more)
     }
 
     /// Nanoseconds since boot when it was made.
@@ -130,9 +152,18 @@ impl Process {
         self.credentials.lock().clone()
     }
 
-    /// Changes its ids and capabilities.
+    /// Changes its ids and capabilities, and what its address space allows with them.
     pub(crate) fn with_credentials<R>(&self, change: impl FnOnce(&mut Credentials) -> R) -> R {
-        change(&mut self.credentials.lock())
+        let result = change(&mut self.credentials.lock());
+        self.enforce_limits();
+        result
+    }
+
+    /// Has its address space go by its limits as they are now.
+    pub(crate) fn enforce_limits(&self) {
+        if let Some(memory) = self.memory() {
+            self.limits().enforce_in(memory.space(), &self.credentials());
+        }
     }
 
     /// All resource limits.

@@ -83,9 +83,7 @@ pub(super) fn prlimit64(arguments: &Arguments) -> Result<usize, Errno> {
 fn set(process: &Process, resource: Resource, new: Limit) -> Result<(), Errno> {
     let privileged = current().process().credentials().has(CAP_SYS_RESOURCE);
     process.with_limits(|limits| limits.set(resource, new, privileged))?;
-    if let Some(memory) = process.memory() {
-        process.limits().enforce_in(memory.space());
-    }
+    process.enforce_limits();
     Ok(())
 }
 

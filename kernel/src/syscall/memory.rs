@@ -206,7 +206,7 @@ fn pages_touched(address: u64, length: u64) -> Result<Option<PageRange>, Errno> 
 
 /// `mlock(address, length)`.
 pub(super) fn mlock(arguments: &Arguments) -> Result<usize, Errno> {
-    lock(arguments[0], arguments[1], true)
+    lock(arguments[0], arguments[1], false)
 }
 
 /// `mlock2(address, length, flags)`.
@@ -216,12 +216,14 @@ pub(super) fn mlock2(arguments: &Arguments) -> Result<usize, Errno> {
     if flags & !on_fault != 0 {
         return Err(Errno::EINVAL);
     }
-    lock(address, length, flags & on_fault == 0)
+    lock(address, length, flags & on_fault != 0)
 }
 
-fn lock(address: u64, length: u64, bring_in: bool) -> Result<usize, Errno> {
+fn lock(address: u64, length: u64, on_fault: bool) -> Result<usize, Errno> {
+    let space = space()?;
+    space.check_locking()?;
     if let Some(range) = pages_touched(address, length)? {
-        space()?.lock(range, bring_in)?;
+        space.lock(range, on_fault)?;
     }
     Ok(0)
 }
@@ -234,16 +236,17 @@ pub(super) fn munlock(arguments: &Arguments) -> Result<usize, Errno> {
     Ok(0)
 }
 
-/// `mlockall(flags)`. Mappings made later are not locked: they stay in memory all the same.
+/// `mlockall(flags)`.
 pub(super) fn mlockall(arguments: &Arguments) -> Result<usize, Errno> {
     let flags = arguments[0] as u32;
     let known = abi::MCL_CURRENT | abi::MCL_FUTURE | abi::MCL_ONFAULT;
     if flags == 0 || flags & !known != 0 || flags == abi::MCL_ONFAULT {
         return Err(Errno::EINVAL);
     }
-    if flags & abi::MCL_CURRENT != 0 {
-        space()?.lock_all(flags & abi::MCL_ONFAULT == 0);
-    }
+    let has = |flag| flags & flag != 0;
+    let space = space()?;
+    space.check_locking()?;
+    space.lock_all(has(abi::MCL_CURRENT), has(abi::MCL_FUTURE), has(abi::MCL_ONFAULT))?;
     Ok(0)
 }
 

@@ -23,6 +23,7 @@ mod path;
 mod pipe;
 mod poll;
 mod process;
+mod process_descriptor;
 mod schedule;
 mod sequence;
 mod signal;

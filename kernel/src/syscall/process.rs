@@ -39,7 +39,15 @@ pub(super) fn clone(frame: &TrapFrame, arguments: &Arguments) -> Result<usize, E
     let flags = u64::from(flags as u32);
     let exit_signal = Signal::new(flags & SIGNAL_MASK);
     let flags = CloneFlags::from_bits(flags & !SIGNAL_MASK).ok_or(Errno::EINVAL)?;
-    make(frame, CloneRequest { flags, stack, thread_pointer, parent_word, child_word, exit_signal })
+    // This form has one word for two answers.
+    if flags.contains(CloneFlags::PIDFD | CloneFlags::PARENT_SETTID) {
+        return Err(Errno::EINVAL);
+    }
+    let descriptor_word = parent_word;
+    make(
+        frame,
+        CloneRequest { flags, stack, thread_pointer, parent_word, descriptor_word, child_word, exit_signal },
+    )
 }
 
 /// `struct clone_args`, in its longest form.
@@ -47,7 +55,7 @@ pub(super) fn clone(frame: &TrapFrame, arguments: &Arguments) -> Result<usize, E
 #[repr(C)]
 struct CloneArguments {
     flags: u64,
-    process_descriptor: u64,
+    descriptor_word: u64,
     child_word: u64,
     parent_word: u64,
     exit_signal: u64,
@@ -70,8 +78,10 @@ pub(super) fn clone3(frame: &TrapFrame, arguments: &Arguments) -> Result<usize, 
         number => Some(Signal::new(number).ok_or(Errno::EINVAL)?),
     };
     let signal_on_thread = exit_signal.is_some() && flags.intersects(CloneFlags::THREAD | CloneFlags::PARENT);
+    let two_answers = flags.contains(CloneFlags::PIDFD | CloneFlags::PARENT_SETTID)
+        && given.descriptor_word == given.parent_word;
     let half_a_stack = (given.stack == 0) != (given.stack_size == 0);
-    if obsolete || signal_on_thread || half_a_stack || given.wanted_id_count != 0 {
+    if obsolete || signal_on_thread || two_answers || half_a_stack || given.wanted_id_count != 0 {
         return Err(Errno::EINVAL);
     }
     let stack = given.stack.checked_add(given.stack_size).filter(|end| *end <= USER_END);
@@ -82,6 +92,7 @@ pub(super) fn clone3(frame: &TrapFrame, arguments: &Arguments) -> Result<usize, 
             stack: stack.ok_or(Errno::EINVAL)?,
             thread_pointer: given.thread_pointer,
             parent_word: given.parent_word,
+            descriptor_word: given.descriptor_word,
             child_word: given.child_word,
             exit_signal,
         },
@@ -244,14 +255,31 @@ pub(super) fn waitid(arguments: &Arguments) -> Result<usize, Errno> {
         return Err(Errno::EINVAL);
     }
     let id = id as u32;
+    let mut wait_options = options;
+    // For a descriptor that does not wait, that nothing has happened is an error.
+    let mut nothing = Ok(());
     let which = match kind as u32 {
         abi::P_ALL => Which::Any,
         abi::P_PID if id as i32 > 0 => Which::Process(id),
         abi::P_PGID if id == 0 => own_group()?,
         abi::P_PGID if id as i32 > 0 => Which::Group(id),
+        abi::P_PIDFD if id as i32 >= 0 => {
+            let description = super::path::usable_description(u64::from(id))?;
+            if description.flags() & abi::O_NONBLOCK != 0 && !options.contains(WaitOptions::NO_HANG) {
+                wait_options |= WaitOptions::NO_HANG;
+                nothing = Err(Errno::EAGAIN);
+            }
+            let file = super::process_descriptor::process_file(&description)?;
+            // Another child may have the id by now.
+            file.process().map_err(|_| Errno::ECHILD)?;
+            Which::Process(file.id())
+        }
         _ => return Err(Errno::EINVAL),
     };
-    let report = process::wait(which, options)?;
+    let report = process::wait(which, wait_options)?;
+    if report.is_none() {
+        nothing?;
+    }
     if let Some(report) = &report
         && usage != 0
     {

@@ -278,6 +278,37 @@ pub(super) fn rt_tgsigqueueinfo(arguments: &Arguments) -> Result<usize, Errno> {
     Ok(0)
 }
 
+/// Sends to a process that was named by a descriptor: of id `id`, and gone if it cannot be had. Without `information` as `kill` does.
+pub(super) fn send_by_descriptor(
+    id: u32,
+    process: Result<Arc<Process>, Errno>,
+    number: u64,
+    information: u64,
+) -> Result<usize, Errno> {
+    if information == 0 {
+        let process = process?;
+        send(&process, signal_number(number)?)?;
+        return Ok(0);
+    }
+    let mut bytes = [0; INFORMATION_SIZE];
+    user::read_bytes(information, &mut bytes)?;
+    if bytes[..4] != (number as u32).to_le_bytes() {
+        return Err(Errno::EINVAL);
+    }
+    // Of a signal that is none nothing but its origin is looked at before the process is.
+    let code = i32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
+    if is_forged(code) && id != current().process().id() {
+        return Err(Errno::EPERM);
+    }
+    let process = process?;
+    let signal = signal_number(number)?;
+    check_permission(&process, signal)?;
+    if let Some(signal) = signal {
+        signal::send_to_process(&process, Information::from_bytes(signal, &bytes))?;
+    }
+    Ok(0)
+}
+
 type Queued = (Option<Signal>, Option<Information>);
 
 fn queued(number: u64, pointer: u64) -> Result<Queued, Errno> {
@@ -289,8 +320,13 @@ fn queued(number: u64, pointer: u64) -> Result<Queued, Errno> {
 
 /// Nobody may forge a signal of the kernel or of `kill` towards another process.
 fn check_origin(information: &Option<Information>, target: u32) -> Result<(), Errno> {
-    let forged = information.is_some_and(|one| one.code >= 0 || one.code == code::SI_TKILL);
+    let forged = information.is_some_and(|one| is_forged(one.code));
     if forged && target != current().process().id() { Err(Errno::EPERM) } else { Ok(()) }
+}
+
+/// Whether only the kernel, `kill` and `tkill` say where a signal comes from by this code.
+fn is_forged(code: i32) -> bool {
+    code >= 0 || code == code::SI_TKILL
 }
 
 /// A signal number; `None` for 0, which only asks whether one could be sent.

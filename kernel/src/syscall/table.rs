@@ -5,7 +5,7 @@
 
 use super::{
     Arguments, Errno, attributes, barrier, descriptor, directory, epoll, file, futex, identity, limit, memory, pipe,
-    poll, process, schedule, sequence, signal, status, system, time, timer, transfer, unknown,
+    poll, process, process_descriptor, schedule, sequence, signal, status, system, time, timer, transfer, unknown,
     userfault,
 };
 use crate::arch::TrapFrame;
@@ -40,6 +40,9 @@ pub(super) fn call(frame: &mut TrapFrame, number: u64, arguments: &Arguments) ->
         nr::__NR_setsid => process::setsid(arguments),
         nr::__NR_set_tid_address => process::set_tid_address(arguments),
         nr::__NR_unshare => process::unshare(arguments),
+        nr::__NR_pidfd_open => process_descriptor::pidfd_open(arguments),
+        nr::__NR_pidfd_send_signal => process_descriptor::pidfd_send_signal(arguments),
+        nr::__NR_pidfd_getfd => process_descriptor::pidfd_getfd(arguments),
         // signals
         nr::__NR_rt_sigaction => signal::rt_sigaction(arguments),
         nr::__NR_rt_sigprocmask => signal::rt_sigprocmask(arguments),
@@ -127,6 +130,7 @@ pub(super) fn call(frame: &mut TrapFrame, number: u64, arguments: &Arguments) ->
         nr::__NR_pkey_free => memory::pkey_free(arguments),
         nr::__NR_mremap => measured(|| memory::mremap(arguments)),
         nr::__NR_madvise => measured_if_long(arguments[1], || memory::madvise(arguments)),
+        nr::__NR_process_madvise => measured(|| process_descriptor::process_madvise(arguments)),
         nr::__NR_brk => measured(|| memory::brk(arguments)),
         nr::__NR_mincore => measured_if_long(arguments[1], || memory::mincore(arguments)),
         nr::__NR_msync => measured_if_long(arguments[1], || memory::msync(arguments)),

@@ -39,6 +39,12 @@ fn memory(address: u64, length: u64) -> Result<UserMemory, Errno> {
 
 /// The stretches of an `iovec` array.
 fn vector(address: u64, count: u64) -> Result<UserMemory, Errno> {
+    let list = stretches(address, count)?;
+    Ok(UserMemory::of_stretches(list.into_iter().map(|(address, length)| (address, length as usize)).collect()))
+}
+
+/// Addresses and lengths of the stretches of an `iovec` array that are not empty, up to the most that one call moves.
+pub(super) fn stretches(address: u64, count: u64) -> Result<Vec<(u64, u64)>, Errno> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     if count > MOST_STRETCHES {
         return Err(Errno::EINVAL);
@@ -48,17 +54,17 @@ fn vector(address: u64, count: u64) -> Result<UserMemory, Errno> {
     if stretches.iter().any(|stretch| stretch.length > i64::MAX as u64) {
         return Err(Errno::EINVAL);
     }
-    let mut room = MOST_BYTES;
+    let mut room = MOST_BYTES as u64;
     let mut list = Vec::with_capacity(count);
     for stretch in stretches {
         user::check_range(stretch.address, stretch.length)?;
-        let length = (stretch.length as usize).min(room);
+        let length = stretch.length.min(room);
         room -= length;
         if length > 0 {
             list.push((stretch.address, length));
         }
     }
-    Ok(UserMemory::of_stretches(list))
+    Ok(list)
 }
 
 pub(crate) fn read(&[descriptor, address, length, ..]: &[u64; 6]) -> Result<usize, Errno> {

@@ -20,7 +20,7 @@ use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-pub(crate) use process::processes;
+pub(crate) use process::{process_of_directory, processes};
 
 /// A name and how its text is made.
 type File = (&'static str, fn() -> Vec<u8>);

@@ -6,7 +6,7 @@
 use super::super::directory::{Directory, Listing};
 use super::super::filesystem::PROC;
 use super::super::inode::{Content, Generated, Inode, Jump};
-use super::super::{Caller, Description, Entry, root};
+use super::super::{Caller, Description, Entry, ProcessFile, root};
 use super::{process_memory, process_status};
 use crate::process::{self, Process, Thread};
 use crate::syscall::Errno;
@@ -86,6 +86,15 @@ impl Listing for Processes {
     fn names(&self) -> Vec<(u32, Vec<u8>)> {
         process::process_ids().into_iter().map(|id| (id, format!("{id}").into_bytes())).collect()
     }
+}
+
+/// The process whose directory an inode is; `None` if it is none.
+pub(crate) fn process_of_directory(inode: &Inode) -> Option<u32> {
+    let is_directory_of_one = core::ptr::eq(inode.filesystem(), &PROC) && inode.is_directory();
+    // As `Subject::inode` makes them: neither of a thread (the top bit) nor a directory inside (another index than 1).
+    let id = inode.number() >> 20;
+    (is_directory_of_one && inode.number() & 0xf_ffff == 1 && (1..u64::from(process::ID_LIMIT)).contains(&id))
+        .then_some(id as u32)
 }
 
 /// How the text of a file is made.
@@ -289,7 +298,13 @@ impl Generated for DescriptorText {
         let description = table.get(self.descriptor).map_err(|_| Errno::ENOENT)?;
         let position = description.seek(Ok).unwrap_or(0);
         let inode = description.inode().number();
-        Ok(format!("pos:\t{position}\nflags:\t0{:o}\nino:\t{inode}\n", description.flags()).into_bytes())
+        let mut text = format!("pos:\t{position}\nflags:\t0{:o}\nino:\t{inode}\n", description.flags());
+        if let Some(file) = description.file_as::<ProcessFile>() {
+            // As on Linux, a process that is gone has no id any more.
+            let id = file.process().map_or(-1, |process| process.id() as i32);
+            text += &format!("Pid:\t{id}\nNSpid:\t{id}\n");
+        }
+        Ok(text.into_bytes())
     }
 }
 

@@ -114,7 +114,7 @@ pub(crate) fn status(subject: &Subject) -> Result<Vec<u8>, Errno> {
         rows.extend([
             ("VmPeak", kilobytes(sizes.mapped)),
             ("VmSize", kilobytes(sizes.mapped)),
-            ("VmLck", kilobytes(0)),
+            ("VmLck", kilobytes(memory.space().locked_pages())),
             ("VmHWM", kilobytes(sizes.resident_peak)),
             ("VmRSS", kilobytes(sizes.resident)),
             ("VmSwap", kilobytes(0)),
