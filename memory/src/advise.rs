@@ -2,15 +2,17 @@
 //!
 //! Areas stay, so what is dropped comes back by the next fault; `drop_pages` says how that is kept in order.
 
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
 
 use coherence::Cause;
 
 use crate::address_space::{AddressSpace, Layout};
 use crate::announcements::Announcements;
-use crate::area::{Area, AreaFlags};
+use crate::area::{Area, AreaFlags, Source, object_page};
 use crate::environment::Environment;
 use crate::error::{Error, Fault};
+use crate::hole::{Hole, punch_all};
 use crate::mistake::{Mistake, is_made};
 use crate::monitor::{Event, Monitor, Wishes};
 use crate::page_table::LEAF_SPAN;
@@ -46,7 +48,7 @@ pub enum Advice {
     },
     /// `MADV_COLD`, `MADV_PAGEOUT`: pages that will not be used soon. Ignored, but refused for locked ones.
     Age,
-    /// `MADV_REMOVE`: holes in objects, which is refused: no object here has any.
+    /// `MADV_REMOVE`: holes in the objects that are mapped shared.
     Remove,
     /// `MADV_COLLAPSE`: into large pages, now.
     Collapse,
@@ -78,7 +80,7 @@ impl<E: Environment> AddressSpace<E> {
             {
                 Err(Error::Invalid)
             }
-            Advice::Remove => self.refuse_to_remove(range),
+            Advice::Remove => self.punch_holes(range),
             Advice::Collapse => self.collapse(&[range]).1,
             Advice::Hint | Advice::Age if self.shared().areas.is_covered(range) => Ok(()),
             Advice::Hint | Advice::Age => Err(Error::OutOfMemory),
@@ -102,17 +104,17 @@ impl<E: Environment> AddressSpace<E> {
     /// Tells monitors that want to hear of it that pages are about to be dropped, waits until they have heard, and drops them.
     fn tell_and_drop(&self, range: PageRange, cause: Cause, even_locked: bool) -> Result<(), Error> {
         if self.has_monitors.load(Relaxed) {
-            self.tell_of_removal(range, (cause, even_locked));
+            self.tell_of_removal(range, |area| is_refused(area, (cause, even_locked)));
         }
         self.drop_pages(range, cause, even_locked)
     }
 
     #[cold]
-    fn tell_of_removal(&self, range: PageRange, refusal: (Cause, bool)) {
+    fn tell_of_removal(&self, range: PageRange, refuses: impl Fn(&Area<E>) -> bool) {
         let mut announcements = Announcements::<E>::NONE;
         let layout = self.shared();
         for area in layout.areas.overlapping(range) {
-            if is_refused(area, refusal) {
+            if refuses(area) {
                 break;
             }
             if let Some(monitor) = layout.monitors.of(area)
@@ -165,14 +167,35 @@ impl<E: Environment> AddressSpace<E> {
         })
     }
 
-    /// Which error the first area of a range gives for `MADV_REMOVE`.
-    fn refuse_to_remove(&self, range: PageRange) -> Result<(), Error> {
+    /// Punches holes into the objects of a range, area by area up to the first that does not allow it, all as one round.
+    fn punch_holes(&self, range: PageRange) -> Result<(), Error> {
+        if self.has_monitors.load(Relaxed) {
+            self.tell_of_removal(range, |area| check_punchable(area).is_err());
+        }
+        let mut holes = Vec::new();
+        let mut verdict = Ok(());
         let layout = self.shared();
-        let area = layout.areas.overlapping(range).next().ok_or(Error::OutOfMemory)?;
-        let is_candidate = area.is_shared() && !area.has_flag(AreaFlags::LOCKED);
-        // What the mapping may come to allow counts, not what it allows now: so does Linux since a correction of its 6.1.
-        let may_write = area.may.contains(Rights::WRITE);
-        Err(if is_candidate && !may_write { Error::NotAllowed } else { Error::Invalid })
+        for area in layout.areas.overlapping(range) {
+            verdict = check_punchable(area);
+            if verdict.is_err() {
+                break;
+            }
+            if let (Source::Object { backing, distance }, Some(part)) =
+                (&area.source, area.range().intersection(&range))
+            {
+                let first = object_page(part.start(), *distance);
+                // A mapping may reach further than any object.
+                let pages = first..first.saturating_add(part.pages());
+                holes.push(Hole { backing: backing.clone(), pages });
+            }
+        }
+        if verdict.is_ok() && !layout.areas.is_covered(range) {
+            verdict = Err(Error::OutOfMemory);
+        }
+        // Who waits for a hole holds an area lock; so who makes one must not.
+        drop(layout);
+        punch_all(&self.environment, &holes)?;
+        verdict
     }
 
     /// Brings in what can be, area by area up to the first that does not allow it; a hole is told at the end.
@@ -260,6 +283,15 @@ fn for_each_droppable<E: Environment>(
         }
     }
     if layout.areas.is_covered(range) { Ok(()) } else { Err(Error::OutOfMemory) }
+}
+
+/// Whether holes may be punched through an area: one that is shared, not locked, and may come to be written. (What it may come to allow
+/// counts, not what it allows now: so does Linux since a correction of its 6.1.)
+fn check_punchable<E: Environment>(area: &Area<E>) -> Result<(), Error> {
+    if area.has_flag(AreaFlags::LOCKED) || area.backing().is_none() {
+        return Err(Error::Invalid);
+    }
+    if area.is_shared() && area.may.contains(Rights::WRITE) { Ok(()) } else { Err(Error::NotAllowed) }
 }
 
 /// Whether an area's pages may not be dropped, by whom and however that is asked.

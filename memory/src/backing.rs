@@ -31,7 +31,7 @@ pub struct Identity {
 /// Called with an address space's area lock held shared and no table lock: it may take locks of its own, but must not
 /// touch user memory.
 pub trait Backing<E: Environment>: Send + Sync {
-    /// The frame of one page (by index), brought in if need be.
+    /// The frame of one page (by index), brought in if need be. May sleep.
     ///
     /// # Errors
     /// [`BackingError::PastEnd`] at or behind the page after the object's last byte.

@@ -189,7 +189,7 @@ impl<E: Environment> AddressSpace<E> {
         if !leaf.entry(page).is_empty() {
             return Ok(Attempt::Again);
         }
-        if object.map(MemoryObject::cuts) != cuts {
+        if object.map(MemoryObject::cuts) != cuts && !is_made(Mistake::LostPageMapped) {
             // The page may have been cut off since it was got, by someone who looked here before (`truncate`).
             return Ok(Attempt::Again);
         }

@@ -46,6 +46,7 @@ mod frame_layout;
 mod frame_list;
 mod frames;
 mod heap;
+mod hole;
 mod incore;
 mod large;
 mod large_entry;

@@ -59,6 +59,12 @@ pub enum Mistake {
     FilledWithoutLookingAgain,
     /// `mremap` makes tables as it needs them, and gives up in the middle when there is no memory for one.
     MoveGivenUpInTheMiddle,
+    /// The frames of a hole in an object go back to the allocator before the flush.
+    HoleFreedBeforeFlush,
+    /// Who wants a page where a hole is being punched gets one at once.
+    HoleNotWaitedFor,
+    /// A fault puts the page in that it got, although its object has lost it since.
+    LostPageMapped,
     /// Small entries are put in the place of a large one before that is flushed.
     PiecesMappedBeforeFlush,
     /// A large page that falls to pieces at a store is not flushed at all: its frames stay where they were.

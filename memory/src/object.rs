@@ -5,7 +5,7 @@
 //! needs no page at all.
 //!
 //! The pages and the size are under one spinning lock. A frame stays alive while anything refers to it: a mapping of a
-//! page that [`MemoryObject::truncate`] cut off keeps it until `truncate.rs` has dropped the entry. Who maps it is in a list of its
+//! page that [`MemoryObject::truncate`] cut off keeps it until `truncate.rs` has dropped the entry. `hole.rs` says how pages go from its middle. Who maps it is in a list of its
 //! own (`mappings.rs`).
 
 use alloc::collections::BTreeMap;
@@ -14,13 +14,14 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
-use lock_api::Mutex;
+use lock_api::{Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
 use crate::backing::{Backing, BackingError, Identity};
 use crate::environment::Environment;
 use crate::error::{Error, OutOfMemory};
 use crate::frame::FrameRef;
 use crate::mappings::Mappings;
+use crate::mistake::{Mistake, is_made};
 use crate::range::PAGE_SIZE;
 use crate::sync::AtomicU64;
 
@@ -35,6 +36,8 @@ pub struct MemoryObject<E: Environment> {
     /// How often it has been cut.
     cuts: AtomicU64,
     contents: Mutex<E::TableLock, Contents<E>>,
+    /// Held by whoever punches holes, until nobody sees what was there.
+    turn: RwLock<E::AreaLock, ()>,
 }
 
 struct Contents<E: Environment> {
@@ -42,7 +45,11 @@ struct Contents<E: Environment> {
     /// What pages that are not in `pages` start as; zeroes behind its end.
     original: &'static [u8],
     pages: BTreeMap<u64, FrameRef<E>>,
+    /// Pages on their way out: CPUs may still hold what was there, so nobody may get anything else (`hole`). Empty but in somebody's turn.
+    leaving: Range<u64>,
 }
+
+type Locked<'a, E> = MutexGuard<'a, <E as Environment>::TableLock, Contents<E>>;
 
 impl<E: Environment> MemoryObject<E> {
     /// An object of `size` zero bytes.
@@ -62,10 +69,11 @@ impl<E: Environment> MemoryObject<E> {
         original: &'static [u8],
         size: u64,
     ) -> Self {
-        let contents = Contents { size, original, pages: BTreeMap::new() };
+        let contents = Contents { size, original, pages: BTreeMap::new(), leaving: 0..0 };
         let (mappings, contents) = (Mappings::new(), Mutex::new(contents));
         let cuts = AtomicU64::new(0);
-        Self { environment: environment.clone(), identity, name, mappings, cuts, contents }
+        let turn = RwLock::new(());
+        Self { environment: environment.clone(), identity, name, mappings, cuts, contents, turn }
     }
 
     /// Length in bytes.
@@ -81,6 +89,77 @@ impl<E: Environment> MemoryObject<E> {
     /// entered in. Relaxed: that lock orders it against whoever looks there for pages that were cut off.
     pub(crate) fn cuts(&self) -> u64 {
         self.cuts.load(Relaxed)
+    }
+
+    /// The contents, as soon as none of these pages is on its way out. May sleep.
+    fn settled(&self, pages: Range<u64>) -> Locked<'_, E> {
+        loop {
+            let contents = self.contents.lock();
+            let leaves = contents.leaving.start < pages.end && pages.start < contents.leaving.end;
+            if !leaves || is_made(Mistake::HoleNotWaitedFor) {
+                return contents;
+            }
+            drop(contents);
+            // It is over when its turn is.
+            drop(self.turn.read());
+        }
+    }
+
+    /// Waits for one's turn to punch holes, which lasts until this is dropped.
+    pub(crate) fn turn(&self) -> RwLockWriteGuard<'_, E::AreaLock, ()> {
+        self.turn.write()
+    }
+
+    /// Lets go of pages, and has everybody wait who wants one of them until [`MemoryObject::settle`]. In its caller's turn.
+    ///
+    /// # Errors
+    /// When there is no memory for what is to be in place of bytes that the object started with.
+    pub(crate) fn give_up(&self, pages: Range<u64>) -> Result<BTreeMap<u64, FrameRef<E>>, OutOfMemory> {
+        let originals = || {
+            let end = (self.contents.lock().original.len() as u64).div_ceil(PAGE_SIZE);
+            pages.start..pages.end.min(end)
+        };
+        let zeroes: Vec<(u64, FrameRef<E>)> = originals()
+            .map(|page| Ok((page, FrameRef::zeroed(&self.environment)?)))
+            .collect::<Result<_, OutOfMemory>>()?;
+        let mut contents = self.contents.lock();
+        let mut behind = contents.pages.split_off(&pages.start);
+        let mut kept = behind.split_off(&pages.end.max(pages.start));
+        contents.pages.append(&mut kept);
+        for (page, frame) in zeroes {
+            if page * PAGE_SIZE < contents.original.len() as u64 {
+                // Else it could be made again as it was.
+                self.environment.frames().note_dirty(frame.number());
+                contents.pages.insert(page, frame);
+            }
+        }
+        let is_first = contents.leaving.is_empty();
+        let (start, end) = (contents.leaving.start, contents.leaving.end);
+        contents.leaving = if is_first { pages } else { start.min(pages.start)..end.max(pages.end) };
+        self.cuts.fetch_add(1, Relaxed);
+        Ok(behind)
+    }
+
+    /// What was given up is seen by nobody any more. In its caller's turn.
+    pub(crate) fn settle(&self) {
+        self.contents.lock().leaving = 0..0;
+    }
+
+    /// Makes these pages, where they are not there; behind the end too.
+    ///
+    /// # Errors
+    /// When one could not be had. Those before it stay.
+    pub fn allocate(&self, pages: Range<u64>) -> Result<(), OutOfMemory> {
+        for page in pages {
+            self.settled(page..page + 1).page(&self.environment, page)?;
+            self.environment.yield_if_needed();
+        }
+        Ok(())
+    }
+
+    /// How many of these pages are in memory.
+    pub fn resident_pages_in(&self, pages: Range<u64>) -> u64 {
+        self.contents.lock().pages.range(pages).count() as u64
     }
 
     /// The pages of a range that are in memory.
@@ -124,7 +203,7 @@ impl<E: Environment> MemoryObject<E> {
 
     /// Takes a frame as the page where it has none.
     pub(crate) fn provide(&self, page: u64, frame: &FrameRef<E>) -> Result<(), Error> {
-        let mut contents = self.contents.lock();
+        let mut contents = self.settled(page..page + 1);
         if page >= contents.size.div_ceil(PAGE_SIZE) {
             return Err(Error::NotMapped);
         }
@@ -155,9 +234,9 @@ impl<E: Environment> MemoryObject<E> {
         contents.pages.range(page..).next().map(|(&page, _)| page)
     }
 
-    /// Copies bytes out, up to the object's end; says how many.
+    /// Copies bytes out (having waited for holes that are being punched there), up to the object's end; says how many.
     pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> usize {
-        let contents = self.contents.lock();
+        let contents = self.settled(pages_of(offset, bytes.len()));
         let available = contents.size.saturating_sub(offset).min(bytes.len() as u64) as usize;
         let mut done = 0;
         while done < available {
@@ -178,7 +257,7 @@ impl<E: Environment> MemoryObject<E> {
     /// # Errors
     /// When not even the first page could be had. A shortage later shows as a short count.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<usize, OutOfMemory> {
-        let mut contents = self.contents.lock();
+        let mut contents = self.settled(pages_of(offset, bytes.len()));
         let mut done = 0;
         while done < bytes.len() {
             let (page, start) = split(offset + done as u64);
@@ -254,6 +333,11 @@ fn original_part(original: &[u8], offset: u64, length: usize) -> &[u8] {
     &original[start..start + length.min(original.len() - start)]
 }
 
+/// The pages in which so many bytes lie.
+fn pages_of(offset: u64, length: usize) -> Range<u64> {
+    offset / PAGE_SIZE..offset.saturating_add(length as u64).div_ceil(PAGE_SIZE)
+}
+
 /// Page index and offset inside the page.
 fn split(offset: u64) -> (u64, usize) {
     (offset / PAGE_SIZE, (offset % PAGE_SIZE) as usize)
@@ -261,7 +345,7 @@ fn split(offset: u64) -> (u64, usize) {
 
 impl<E: Environment> Backing<E> for MemoryObject<E> {
     fn frame(&self, page: u64) -> Result<FrameRef<E>, BackingError> {
-        let mut contents = self.contents.lock();
+        let mut contents = self.settled(page..page.saturating_add(1));
         if page >= contents.size.div_ceil(PAGE_SIZE) {
             return Err(BackingError::PastEnd);
         }

@@ -16,6 +16,7 @@ use crate::environment::Environment;
 use crate::frame::FrameNumber;
 use crate::frame_list::FrameList;
 use crate::leaf::Leaf;
+use crate::mistake::{Mistake, is_made};
 use crate::range::PAGE_SIZE;
 
 /// Changes of entries that wait for one flush. Flushed when it is dropped; not to be dropped while an object's list is held.
@@ -78,6 +79,9 @@ impl<'a, E: Environment> PageBatch<'a, E> {
 
     fn release_later(&mut self, frame: FrameNumber) {
         let Some(batch) = &mut self.batch else { return };
+        if is_made(Mistake::HoleFreedBeforeFlush) {
+            return self.environment.frames().release(self.environment.current_cpu(), frame);
+        }
         if batch.list_mut().push(self.environment, frame).is_err() {
             // No memory for a longer list. The entry was recorded before, so this flush covers it.
             batch.flush().into_inner().release(self.environment);

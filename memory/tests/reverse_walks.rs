@@ -6,8 +6,8 @@ use std::sync::Arc;
 use coherence::Switches;
 use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
 use memory::{
-    AreaFlags, Fault, Identity, MapRequest, MemoryObject, MoveTo, PAGE_SIZE, PageRange, Place, RemapRequest,
-    Rights,
+    Advice, AreaFlags, Error, Fault, Identity, MapRequest, MemoryObject, MoveTo, PAGE_SIZE, PageRange, Place,
+    RemapRequest, Rights,
 };
 
 const READ_WRITE: Rights = Rights::READ.union(Rights::WRITE);
@@ -80,6 +80,63 @@ fn truncation_finds_shared_and_private_areas_whole_or_cut_and_those_of_children_
     assert_eq!(environment.load(&child, at(101)), Err(Fault::Bus));
     assert_eq!(environment.load(&child, at(3)), Err(Fault::Bus));
     assert_eq!(environment.load(&child, at(2)), Ok(SEVENS));
+    environment.leave_everywhere();
+}
+
+#[test]
+fn a_hole_is_punched_through_all_mappings_in_one_round_and_leaves_private_copies() {
+    let (environment, space, object) = busy_space();
+    map(&space, at(100), &object, 1, 3, AreaFlags::empty());
+    environment.store(&space, at(100), 9).unwrap();
+    environment.load(&space, at(101)).unwrap();
+    let child = space.fork().unwrap();
+    let before = environment.free_frames();
+    assert_eq!(environment.interrupts_of(|| assert_eq!(object.punch(1..3), Ok(()))), OTHERS);
+    environment.check_caches();
+    // Two pages went and two of zeroes came, as the object had started with something else.
+    assert_eq!((object.resident_pages(), environment.free_frames()), (4, before));
+    let seen = [(0, SEVENS), (1, 0), (2, 0), (3, SEVENS), (100, 9), (101, 0), (102, SEVENS)];
+    for (page, seen) in seen {
+        assert_eq!(environment.load(&space, at(page)), Ok(seen), "page {page}");
+    }
+    environment.activate(&child);
+    for (page, seen) in seen {
+        assert_eq!(environment.load(&child, at(page)), Ok(seen), "page {page} of the child");
+    }
+    environment.leave_everywhere();
+}
+
+#[test]
+fn advice_punches_holes_into_all_objects_of_a_range_in_one_round() {
+    let (environment, space, object) = busy_space();
+    let plain = |inode| {
+        let identity = Identity { device: 1, inode };
+        Arc::new(MemoryObject::new(&environment, identity, "plain".into(), 4 * PAGE_SIZE))
+    };
+    let objects = [plain(2), plain(3)];
+    for (number, object) in (1..).zip(&objects) {
+        map(&space, at(4 * number), object, 0, 4, AreaFlags::SHARED);
+    }
+    // The first object once more, and two areas that refuse.
+    map(&space, at(12), &object, 2, 2, AreaFlags::SHARED);
+    map(&space, at(14), &object, 0, 1, AreaFlags::empty());
+    for cpu in (0..CPUS).rev() {
+        environment.be(cpu);
+        (0..14).for_each(|page| environment.store(&space, at(page), page + 1).unwrap());
+    }
+    let range = PageRange::new(at(1), 14 * PAGE_SIZE).unwrap();
+    let mut answer = Ok(());
+    assert_eq!(environment.interrupts_of(|| answer = space.advise(range, Advice::Remove)), OTHERS);
+    environment.check_caches();
+    assert_eq!(answer, Err(Error::NotAllowed), "what lies before it is punched");
+    assert_eq!((objects[0].resident_pages(), objects[1].resident_pages()), (0, 0));
+    assert_eq!(environment.load(&space, at(0)), Ok(1));
+    (1..14).for_each(|page| assert_eq!(environment.load(&space, at(page)), Ok(0), "page {page}"));
+    space.lock(PageRange::new(at(4), PAGE_SIZE).unwrap(), false).unwrap();
+    assert_eq!(space.advise(range, Advice::Remove), Err(Error::Invalid), "locked");
+    let hole = PageRange::new(at(13), 3 * PAGE_SIZE).unwrap();
+    space.unmap(PageRange::new(at(14), PAGE_SIZE).unwrap()).unwrap();
+    assert_eq!(space.advise(hole, Advice::Remove), Err(Error::OutOfMemory));
     environment.leave_everywhere();
 }
 

@@ -5,6 +5,7 @@
 #include "../include/workload.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -299,6 +300,87 @@ static void files(void)
 	unlink(FILE_NAME);
 }
 
+static long blocks(int file)
+{
+	struct stat status;
+	check(fstat(file, &status) == 0);
+	return status.st_blocks;
+}
+
+static void storage_errors(int file)
+{
+	const int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	int ends[2], read_only = open("/proc/self/exe", O_RDONLY), null = open("/dev/null", O_RDWR);
+	check(pipe(ends) == 0 && read_only >= 0 && null >= 0);
+	EXPECT(EBADF, fallocate(-1, 0, 0, PAGE));
+	EXPECT(EBADF, fallocate(read_only, 0, 0, PAGE));
+	EXPECT(EBADF, fallocate(read_only, hole, 0, PAGE));
+	EXPECT(EINVAL, fallocate(file, 0, 0, 0));
+	EXPECT(EINVAL, fallocate(file, 0, -1, PAGE));
+	EXPECT(EINVAL, fallocate(file, 0, 0, -1));
+	EXPECT(EFBIG, fallocate(file, 0, 0x7ffffffffffff000, 0x7ffffffffffff000));
+	EXPECT(EOPNOTSUPP, fallocate(file, FALLOC_FL_PUNCH_HOLE, 0, PAGE));
+	EXPECT(EOPNOTSUPP, fallocate(file, hole | FALLOC_FL_ZERO_RANGE, 0, PAGE));
+	EXPECT(EOPNOTSUPP, fallocate(file, 0x1000, 0, PAGE));
+	EXPECT(EOPNOTSUPP, fallocate(file, FALLOC_FL_COLLAPSE_RANGE, 0, PAGE));
+	EXPECT(EINVAL, fallocate(file, FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_KEEP_SIZE, 0, PAGE));
+	EXPECT(EINVAL, fallocate(file, FALLOC_FL_INSERT_RANGE | FALLOC_FL_KEEP_SIZE, 0, PAGE));
+	EXPECT(ESPIPE, fallocate(ends[1], 0, 0, PAGE));
+	EXPECT(ENODEV, fallocate(null, 0, 0, PAGE));
+	close(ends[0]), close(ends[1]), close(read_only), close(null);
+}
+
+/* Storage is given to a file and taken out of its middle, whatever is mapped of it. */
+static void holes(void)
+{
+	const int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	int file = syscall(SYS_memfd_create, "holes", 0);
+	check(file >= 0);
+	storage_errors(file);
+	check(fallocate(file, FALLOC_FL_KEEP_SIZE, 0, 4 * PAGE) == 0 && lseek(file, 0, SEEK_END) == 0 && blocks(file) == 32);
+	check(fallocate(file, 0, PAGE, 7 * PAGE) == 0 && lseek(file, 0, SEEK_END) == 8 * (long)PAGE && blocks(file) == 64);
+	char *shared = mmap(0, 8 * PAGE, READ_WRITE, MAP_SHARED, file, 0);
+	char *other = mmap(0, 4 * PAGE, PROT_READ, MAP_SHARED, file, 2 * PAGE);
+	char *private = mmap(0, 8 * PAGE, READ_WRITE, MAP_PRIVATE, file, 0), byte;
+	check(shared != MAP_FAILED && other != MAP_FAILED && private != MAP_FAILED);
+	for (int page = 0; page < 8; page++)
+		shared[page * PAGE] = shared[page * PAGE + 100] = page + 1;
+	private[3 * PAGE] = 50;
+	check(other[PAGE] == 4 && private[4 * PAGE] == 5);
+	check(fallocate(file, hole, 2 * PAGE, 3 * PAGE) == 0 && blocks(file) == 40 && lseek(file, 0, SEEK_END) == 8 * (long)PAGE);
+	check(shared[2 * PAGE] == 0 && shared[4 * PAGE] == 0 && other[PAGE] == 0 && shared[5 * PAGE] == 6 && shared[PAGE] == 2);
+	check(private[3 * PAGE] == 50 && private[4 * PAGE] == 0 && private[2 * PAGE] == 0);
+	shared[3 * PAGE] = 7;
+	check(pread(file, &byte, 1, 3 * PAGE) == 1 && byte == 7 && other[PAGE] == 7);
+	/* Parts of pages: what lies around them stays. */
+	check(fallocate(file, hole, 50, PAGE) == 0 && shared[0] == 1 && shared[100] == 0 && shared[PAGE] == 0 && shared[PAGE + 100] == 2);
+	check(fallocate(file, hole, 6 * PAGE, 100 * PAGE) == 0 && shared[6 * PAGE] == 0 && lseek(file, 0, SEEK_END) == 8 * (long)PAGE);
+
+	EXPECT(0, madvise(shared + 5 * PAGE, PAGE, MADV_REMOVE));
+	check(shared[5 * PAGE] == 0 && pread(file, &byte, 1, 5 * PAGE) == 1 && byte == 0);
+	EXPECT(EACCES, madvise(private, PAGE, MADV_REMOVE));
+	EXPECT(EINVAL, madvise(area, PAGE, MADV_REMOVE));
+	EXPECT(EINVAL, madvise(shared + 1, PAGE, MADV_REMOVE));
+	EXPECT(ENOMEM, madvise(nowhere, PAGE, MADV_REMOVE));
+	EXPECT(0, mlock(shared, PAGE));
+	EXPECT(EINVAL, madvise(shared, PAGE, MADV_REMOVE));
+	EXPECT(0, munlock(shared, PAGE));
+	check(munmap(shared + 4 * PAGE, PAGE) == 0);
+	shared[3 * PAGE] = shared[5 * PAGE] = 9;
+	EXPECT(ENOMEM, madvise(shared + 3 * PAGE, 3 * PAGE, MADV_REMOVE));
+	check(shared[3 * PAGE] == 0 && shared[5 * PAGE] == 0);
+	char *anonymous_memory = fresh(4, MAP_SHARED);
+	anonymous_memory[PAGE] = anonymous_memory[2 * PAGE] = 5;
+	pid_t child = fork();
+	check(child >= 0);
+	if (child == 0)
+		_exit(madvise(anonymous_memory + PAGE, PAGE, MADV_REMOVE) != 0);
+	int status;
+	check(waitpid(child, &status, 0) == child && status == 0);
+	check(anonymous_memory[PAGE] == 0 && anonymous_memory[2 * PAGE] == 5);
+	close(file);
+}
+
 static void residence(void)
 {
 	char *memory = fresh(4, MAP_PRIVATE);
@@ -330,6 +412,7 @@ int main(void)
 	moves();
 	children();
 	files();
+	holes();
 	residence();
 	puts("ok");
 	return 0;

@@ -60,12 +60,9 @@ impl FileContent {
     fn write(&self, position: &mut u64, append: bool, from: &mut dyn Source) -> Result<usize, Errno> {
         let _writing = self.writing.lock();
         let start = if append { self.size() } else { *position };
-        let limit = crate::process::current().process().limit(Resource::FSIZE).soft.min(MOST_SIZE);
+        let limit = size_limit();
         if start >= limit {
-            if limit < MOST_SIZE {
-                crate::process::signal::raise(Signal::SIGXFSZ);
-            }
-            return Err(Errno::EFBIG);
+            return Err(too_large());
         }
         let room = limit - start;
         let count = collect(from, |done, bytes| {
@@ -79,43 +76,65 @@ impl FileContent {
 
     /// Sets the size; bytes beyond the former end are zero.
     pub(crate) fn set_size(&self, size: u64) -> Result<(), Errno> {
-        if size > MOST_SIZE {
-            return Err(Errno::EFBIG);
-        }
         let _writing = self.writing.lock();
+        if size > self.size() && size > size_limit() {
+            return Err(too_large());
+        }
         self.object.truncate(size);
         self.object.forget_mapped(size.div_ceil(PAGE_SIZE));
         Ok(())
     }
 
-    /// Makes the file at least `size` long.
-    pub(crate) fn extend(&self, size: u64) -> Result<(), Errno> {
-        if size > MOST_SIZE {
-            return Err(Errno::EFBIG);
-        }
+    /// Gives `offset..offset + length` storage, so that writing there cannot fail for want of it; with `grows` the file is at least as long
+    /// then.
+    ///
+    /// # Errors
+    /// ENOSPC, with nothing taken if it was known before; EFBIG for a size that the program may not have.
+    pub(crate) fn allocate(&self, offset: u64, length: u64, grows: bool) -> Result<(), Errno> {
+        let end = offset.saturating_add(length);
         let _writing = self.writing.lock();
-        if size > self.size() {
-            self.object.truncate(size);
+        if grows && end > self.size() && end > size_limit() {
+            return Err(too_large());
+        }
+        let pages = offset / PAGE_SIZE..end.div_ceil(PAGE_SIZE);
+        let missing = (pages.end - pages.start) - self.object.resident_pages_in(pages.clone());
+        let usage = crate::memory::usage();
+        if missing > usage.free_pages.saturating_sub(usage.total_pages / KEPT_FREE) {
+            return Err(Errno::ENOSPC);
+        }
+        self.object.allocate(pages).map_err(|_| Errno::ENOSPC)?;
+        if grows && end > self.size() {
+            self.object.truncate(end);
         }
         Ok(())
     }
 
-    /// Makes `offset..offset + length` zero, without changing the size.
-    pub(crate) fn clear(&self, offset: u64, length: u64) -> Result<(), Errno> {
-        const ZEROES: [u8; PAGE_SIZE as usize] = [0; PAGE_SIZE as usize];
+    /// Makes `offset..offset + length` zero, and gives back the pages that lie wholly inside, in whatever way they are mapped. The size
+    /// stays as it is.
+    pub(crate) fn punch(&self, offset: u64, length: u64) -> Result<(), Errno> {
         let _writing = self.writing.lock();
-        let end = offset.saturating_add(length).min(self.size());
-        let mut at = offset;
-        // Pages that nobody has touched are zero already: a hole of any size costs what lies in it.
-        while let Some(page) = self.object.next_page(at / PAGE_SIZE) {
-            at = at.max(page * PAGE_SIZE);
-            if at >= end {
-                break;
-            }
+        let end = offset.saturating_add(length);
+        let whole = offset.div_ceil(PAGE_SIZE)..end / PAGE_SIZE;
+        if whole.is_empty() {
+            return self.clear(offset, end);
+        }
+        self.clear(offset, whole.start * PAGE_SIZE)?;
+        self.object.punch(whole.clone()).map_err(|_| Errno::ENOSPC)?;
+        self.clear(whole.end * PAGE_SIZE, end)
+    }
+
+    /// Makes the bytes `start..end` zero, of at most two pages.
+    fn clear(&self, start: u64, end: u64) -> Result<(), Errno> {
+        const ZEROES: [u8; PAGE_SIZE as usize] = [0; PAGE_SIZE as usize];
+        let end = end.min(self.size());
+        let mut at = start;
+        while at < end {
             let piece = (PAGE_SIZE - at % PAGE_SIZE).min(end - at);
-            self.object.write_at(at, &ZEROES[..piece as usize]).map_err(|_| Errno::ENOSPC)?;
+            // A page that nobody has touched is zero already.
+            if self.object.next_page(at / PAGE_SIZE) == Some(at / PAGE_SIZE) {
+                self.object.write_at(at, &ZEROES[..piece as usize]).map_err(|_| Errno::ENOSPC)?;
+            }
             at += piece;
-            crate::task::yield_if_needed();
         }
         Ok(())
     }
@@ -142,10 +161,26 @@ impl FileContent {
     }
 }
 
-/// ENOSPC once only the last eighth of memory is free: files do not go away by themselves, and programs need memory too.
+/// The largest size to which the running program may have a file grow.
+fn size_limit() -> u64 {
+    crate::process::current().process().limit(Resource::FSIZE).soft.min(MOST_SIZE)
+}
+
+/// What a program hears that would have made a file too large: EFBIG, and SIGXFSZ if only its limit says so.
+fn too_large() -> Errno {
+    if size_limit() < MOST_SIZE {
+        crate::process::signal::raise(Signal::SIGXFSZ);
+    }
+    Errno::EFBIG
+}
+
+/// The part of memory that files leave free.
+const KEPT_FREE: u64 = 8;
+
+/// ENOSPC once only that is free: files do not go away by themselves, and programs need memory too.
 fn check_memory() -> Result<(), Errno> {
     let usage = crate::memory::usage();
-    if usage.free_pages < usage.total_pages / 8 { Err(Errno::ENOSPC) } else { Ok(()) }
+    if usage.free_pages < usage.total_pages / KEPT_FREE { Err(Errno::ENOSPC) } else { Ok(()) }
 }
 
 /// An opened regular file.

@@ -144,17 +144,12 @@ pub(crate) fn ftruncate(&[descriptor, size, ..]: &[u64; 6]) -> Result<usize, Err
 }
 
 pub(crate) fn fallocate(&[descriptor, mode, offset, length, ..]: &[u64; 6]) -> Result<usize, Errno> {
-    const HOLE: u32 = abi::FALLOC_FL_PUNCH_HOLE | abi::FALLOC_FL_KEEP_SIZE;
-    const ZERO: u32 = abi::FALLOC_FL_ZERO_RANGE;
-    const ZERO_KEEP: u32 = abi::FALLOC_FL_ZERO_RANGE | abi::FALLOC_FL_KEEP_SIZE;
     let description = usable_description(descriptor)?;
     if offset > MOST_SIZE || length > MOST_SIZE || length == 0 {
         return Err(Errno::EINVAL);
     }
     let mode = mode as u32;
-    if !matches!(mode, 0 | abi::FALLOC_FL_KEEP_SIZE | HOLE | ZERO | ZERO_KEEP) {
-        return Err(Errno::EOPNOTSUPP);
-    }
+    check_allocation_mode(mode)?;
     if !description.is_writable() {
         return Err(Errno::EBADF);
     }
@@ -164,18 +159,40 @@ pub(crate) fn fallocate(&[descriptor, mode, offset, length, ..]: &[u64; 6]) -> R
         Content::Directory(_) => return Err(Errno::EISDIR),
         _ => return Err(Errno::ENODEV),
     };
-    let end = offset + length;
-    if end > MOST_SIZE {
+    if offset + length > MOST_SIZE {
         return Err(Errno::EFBIG);
     }
-    if mode & (abi::FALLOC_FL_PUNCH_HOLE | abi::FALLOC_FL_ZERO_RANGE) != 0 {
-        content.clear(offset, length)?;
-    }
-    if mode & abi::FALLOC_FL_KEEP_SIZE == 0 {
-        content.extend(end)?;
+    let grows = mode & abi::FALLOC_FL_KEEP_SIZE == 0;
+    match mode & !abi::FALLOC_FL_KEEP_SIZE {
+        0 => content.allocate(offset, length, grows)?,
+        abi::FALLOC_FL_PUNCH_HOLE => content.punch(offset, length)?,
+        abi::FALLOC_FL_ZERO_RANGE => {
+            content.punch(offset, length)?;
+            content.allocate(offset, length, grows)?;
+        }
+        _ => return Err(Errno::EOPNOTSUPP),
     }
     description.inode().touch_modified();
     Ok(0)
+}
+
+/// Which modes can be combined is told before what a file can.
+fn check_allocation_mode(mode: u32) -> Result<(), Errno> {
+    use abi::{
+        FALLOC_FL_COLLAPSE_RANGE as COLLAPSE, FALLOC_FL_INSERT_RANGE as INSERT, FALLOC_FL_KEEP_SIZE as KEEP_SIZE,
+        FALLOC_FL_PUNCH_HOLE as PUNCH, FALLOC_FL_UNSHARE_RANGE as UNSHARE, FALLOC_FL_ZERO_RANGE as ZERO,
+    };
+    let has = |flag| mode & flag != 0;
+    let unknown = mode & !(COLLAPSE | INSERT | KEEP_SIZE | PUNCH | UNSHARE | ZERO) != 0;
+    if unknown || (has(PUNCH) && has(ZERO)) || (has(PUNCH) && !has(KEEP_SIZE)) {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let stands_alone = |flag: u32, beside: u32| !has(flag) || mode & !(flag | beside) == 0;
+    if stands_alone(COLLAPSE, 0) && stands_alone(INSERT, 0) && stands_alone(UNSHARE, KEEP_SIZE) {
+        Ok(())
+    } else {
+        Err(Errno::EINVAL)
+    }
 }
 
 /// `fsync` and `fdatasync`: what is not on a disk is where it will ever be.

@@ -57,6 +57,27 @@ impl SimulatedEnvironment {
         });
     }
 
+    /// `fallocate(FALLOC_FL_PUNCH_HOLE)` of a page, which space 0 has mapped at `range`.
+    pub(super) fn punch(&self, number: usize, page: u64, range: PageRange) {
+        let (object, space) = (self.object(number), self.space(0));
+        let punched =
+            self.call("fallocate", &space, range, Promise::Removal, || object.punch(page..page + 1));
+        punched.expect("there is memory for the page of zeroes");
+    }
+
+    /// The first word of a page, as `read` has it.
+    pub(super) fn read_object(&self, number: usize, page: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.object(number).read_at(page * PAGE_SIZE, &mut bytes);
+        u64::from_ne_bytes(bytes)
+    }
+
+    /// `write` to the first word of a page.
+    pub(super) fn write_object(&self, number: usize, page: u64, value: u64) {
+        let written = self.object(number).write_at(page * PAGE_SIZE, &value.to_ne_bytes());
+        assert_eq!(written, Ok(8), "there is memory for the page");
+    }
+
     /// A kernel thread writes out what is dirty of an object.
     pub(super) fn write_out(&self, number: usize) {
         let object = self.object(number);

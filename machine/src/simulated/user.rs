@@ -293,6 +293,14 @@ impl SimulatedEnvironment {
         dropped.expect("a scenario drops what can be dropped");
     }
 
+    /// `madvise(MADV_REMOVE)`.
+    pub(super) fn remove(&self, range: PageRange) {
+        let space = self.loaded();
+        let advise = || space.advise(range, Advice::Remove);
+        let removed = self.call("madvise(MADV_REMOVE)", &space, range, Promise::Removal, advise);
+        removed.expect("a scenario punches holes where it may");
+    }
+
     /// `madvise(MADV_COLLAPSE)`.
     pub(super) fn collapse(&self, range: PageRange) {
         let space = self.loaded();

@@ -10,6 +10,7 @@ pub(super) mod cores;
 pub(super) mod devices;
 pub(super) mod eviction;
 pub(super) mod gathers;
+pub(super) mod holes;
 pub(super) mod large_pages;
 pub(super) mod lazy;
 pub(super) mod merge;
@@ -166,6 +167,11 @@ pub(super) const ALL: &[&Scenario] = &[
     &batch::CLEAN_TWICE_AND_WRITER,
     &batch::TRUNCATE_AND_READER,
     &batch::TRUNCATE_AND_MUNMAP,
+    &holes::HOLE_AND_READER,
+    &holes::HOLE_AND_WRITER,
+    &holes::HOLE_AND_FIRST_USE,
+    &holes::HOLE_AND_MUNMAP,
+    &holes::TWO_HOLES_AND_CALLS,
     &reclaim::RECLAIM_BESIDE_A_DEVICE,
     &reclaim::RECLAIM_OF_A_DESCHEDULED_READER,
     &reclaim::RECLAIM_AND_MUNMAP_BY_BROADCAST,
