@@ -135,7 +135,7 @@ pub(super) fn examine(
             None
         }
         Verdict::Wrong(difference) => {
-            Some(Finding::new(program, classify(program, trace, system, &difference), system))
+            Some(Finding::new(program, classify(program, system, &difference), system))
         }
     }
 }
@@ -156,14 +156,11 @@ pub(super) fn verdict(program: &Program, trace: &Trace) -> Verdict {
 /// What kind of difference it is: the same for programs that differ in the same way. And whether it is a known one.
 pub(super) fn classify(
     program: &Program,
-    trace: &Trace,
     system: &str,
     difference: &Difference,
 ) -> (String, Option<&'static known::Known>) {
     let round = difference.round.and_then(|round| program.rounds.get(round));
-    let answers = trace.answers.iter().skip(difference.first_step);
-    let calls = round.into_iter().flatten().map(|step| &step.call);
-    let found = Found { system, round: calls.zip(answers).collect(), observed: &difference.observed };
+    let found = Found { system, observed: &difference.observed };
     let what = match round {
         Some(round) => {
             let mut names: Vec<_> = round.iter().map(|step| step.call.name()).collect();

@@ -42,9 +42,7 @@ pub(super) fn shrink(
         let run = executor.run(interpreter, &pack, cpus, 1)?;
         let differs = |program: &&Program| {
             run.traces.get(&program.name).into_iter().flatten().any(|trace| match verdict(program, trace) {
-                Verdict::Wrong(difference) => {
-                    classify(program, trace, executor.name(), &difference).0 == class
-                }
+                Verdict::Wrong(difference) => classify(program, executor.name(), &difference).0 == class,
                 _ => false,
             })
         };
