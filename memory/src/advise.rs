@@ -15,6 +15,7 @@ use crate::error::{Error, Fault};
 use crate::hole::{Hole, punch_all};
 use crate::mistake::{Mistake, is_made};
 use crate::monitor::{Event, Monitor, Wishes};
+use crate::object::MemoryObject;
 use crate::page_table::LEAF_SPAN;
 use crate::range::PageRange;
 use crate::rights::{Access, Rights};
@@ -183,6 +184,11 @@ impl<E: Environment> AddressSpace<E> {
             if let (Source::Object { backing, distance }, Some(part)) =
                 (&area.source, area.range().intersection(&range))
             {
+                if backing.object().is_some_and(MemoryObject::is_stored) {
+                    // A store has no holes; what is there is to stay.
+                    verdict = Err(Error::Invalid);
+                    break;
+                }
                 let first = object_page(part.start(), *distance);
                 // A mapping may reach further than any object.
                 let pages = first..first.saturating_add(part.pages());

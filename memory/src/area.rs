@@ -258,6 +258,14 @@ impl<E: Environment> Area<E> {
         self.set_watch(0, Watch::empty());
     }
 
+    /// The object that it maps, and which page of it an address shows.
+    pub(crate) fn shown(&self, address: u64) -> Option<(&BackingRef<E>, u64)> {
+        match &self.source {
+            Source::Anonymous => None,
+            Source::Object { backing, distance } => Some((backing, object_page(address, *distance))),
+        }
+    }
+
     /// The object that it maps.
     pub(crate) fn backing(&self) -> Option<&BackingRef<E>> {
         match &self.source {

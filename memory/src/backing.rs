@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
+use core::ops::Range;
 
 use crate::environment::Environment;
 use crate::frame::FrameRef;
@@ -14,6 +15,10 @@ pub enum BackingError {
     PastEnd,
     /// No frame could be had.
     OutOfMemory,
+    /// It is not in memory; [`Backing::bring_in`] has it brought there.
+    NotYet,
+    /// It could not be brought in.
+    Failed,
 }
 
 /// Which object: device and inode, as `/proc/PID/maps` shows them and as futexes in shared memory are told apart.
@@ -31,11 +36,29 @@ pub struct Identity {
 /// Called with an address space's area lock held shared and no table lock: it may take locks of its own, but must not
 /// touch user memory.
 pub trait Backing<E: Environment>: Send + Sync {
-    /// The frame of one page (by index), brought in if need be. May sleep.
+    /// The frame of one page (by index), made if need be. May sleep, but not for a store.
     ///
     /// # Errors
-    /// [`BackingError::PastEnd`] at or behind the page after the object's last byte.
+    /// [`BackingError::PastEnd`] at or behind the page after the object's last byte; [`BackingError::NotYet`] if somebody must sleep for it.
     fn frame(&self, page: u64) -> Result<FrameRef<E>, BackingError>;
+
+    /// Brings in a page that [`Backing::frame`] did not find. Called with no lock held; may sleep. The page may be gone again
+    /// when this returns: the caller looks again.
+    ///
+    /// # Errors
+    /// As [`Backing::frame`], but never [`BackingError::NotYet`].
+    fn bring_in(&self, page: u64) -> Result<(), BackingError> {
+        self.object().map_or(Ok(()), |object| object.bring_in(page))
+    }
+
+    /// Makes what was stored into these pages last, if it is to outlive the machine. Called with no lock held; may sleep.
+    ///
+    /// # Errors
+    /// [`BackingError::Failed`] if that has failed since it was last asked for through the same opening.
+    fn synchronize(&self, pages: Range<u64>) -> Result<(), BackingError> {
+        let _ = pages;
+        Ok(())
+    }
 
     /// Whether the page is in memory already (for `mincore`).
     fn is_resident(&self, page: u64) -> bool;

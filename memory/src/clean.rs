@@ -4,7 +4,7 @@
 //! it goes when an entry goes, and when the object is written to by a call. Cleaning takes the mark from both, *then* flushes, and
 //! only then may the contents be read:
 //!
-//! 1. The frame's mark is taken. Whatever is noted from here on stays for the next time.
+//! 1. The frame's mark is taken, under the lock that calls hold while they store. Whatever is noted from here on stays for the next time.
 //! 2. Each entry loses its dirty bit and the right to write, so that the next store faults, and marks the page again.
 //! 3. Until the flush, stores through cached dirty entries land unnoticed. After it there are none: what they stored is read in 4, and
 //!    what is stored later is noticed. Entries that others have emptied, or cleaned, without having flushed yet, are met: a
@@ -34,13 +34,9 @@ impl<E: Environment> MemoryObject<E> {
     /// Takes the dirty ones of these pages as clean and hands each to `write`, which finds in it all that was stored before this call.
     /// What is stored from now on makes a page dirty again. May sleep.
     pub fn clean(&self, pages: Range<u64>, mut write: impl FnMut(u64, &FrameRef<E>)) {
-        let frames = self.environment().frames();
-        let take = |(page, frame): (u64, FrameRef<E>)| {
-            let is_dirty = frames.take_dirty(frame.number());
-            (page, Page { frame, is_dirty })
-        };
+        let taken = self.take_dirty(pages.clone()).into_iter();
         let mut cleaned: BTreeMap<u64, Page<E>> =
-            self.resident(pages.clone()).into_iter().map(take).collect();
+            taken.map(|(page, frame, is_dirty)| (page, Page { frame, is_dirty })).collect();
         let mut batch = PageBatch::new(self.environment(), Cause::Writeback);
         self.mappings().for_each_leaf(pages, &mut batch, |batch, space, leaf, part, first| {
             for (address, entry) in leaf.used_pages(part) {

@@ -15,7 +15,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use coherence::{Cause, Platform};
 
-use crate::address_space::{AddressSpace, Layout};
+use crate::address_space::{AddressSpace, Layout, Shared};
 use crate::area::{Area, AreaFlags, Source, object_page};
 use crate::areas::LOWEST_PLACEMENT;
 use crate::backing::BackingError;
@@ -41,6 +41,8 @@ pub(crate) enum Attempt {
     Done,
     /// The entry changed meanwhile: look again.
     Again,
+    /// The page must be brought in first, for which no lock may be held.
+    Absent,
 }
 
 impl<E: Environment> AddressSpace<E> {
@@ -113,6 +115,7 @@ impl<E: Environment> AddressSpace<E> {
             match attempt {
                 Attempt::Done => return Ok(()),
                 Attempt::Again => {}
+                Attempt::Absent => self.fetch(layout, page)?,
             }
         }
     }
@@ -165,7 +168,10 @@ impl<E: Environment> AddressSpace<E> {
             Source::Anonymous if access.write => (Some(FrameRef::zeroed(&self.environment)?), true),
             Source::Anonymous => (None, false),
             Source::Object { backing, distance } => {
-                let frame = backing.frame(object_page(page, *distance)).map_err(fault_of)?;
+                let frame = match backing.frame(object_page(page, *distance)) {
+                    Err(BackingError::NotYet) => return Ok(Attempt::Absent),
+                    frame => frame.map_err(fault_of)?,
+                };
                 if access.write && !area.is_shared() {
                     (Some(self.private_copy(&frame)?), true)
                 } else {
@@ -206,6 +212,15 @@ impl<E: Environment> AddressSpace<E> {
             self.note_resident(1);
         }
         Ok(Attempt::Done)
+    }
+
+    /// Has a page brought in that an area shows, without its lock.
+    #[cold]
+    fn fetch(&self, layout: Shared<'_, E>, page: u64) -> Result<(), Fault> {
+        let shown = layout.areas.find(page).and_then(|area| area.shown(page));
+        let shown = shown.map(|(backing, index)| (backing.clone(), index));
+        drop(layout);
+        shown.map_or(Ok(()), |(backing, index)| backing.bring_in(index).map_err(fault_of))
     }
 
     /// A frame of this mapping's own with an object's page in it. The object's frame may be written through other
@@ -273,7 +288,7 @@ impl<E: Environment> AddressSpace<E> {
 
 fn fault_of(error: BackingError) -> Fault {
     match error {
-        BackingError::PastEnd => Fault::Bus,
+        BackingError::PastEnd | BackingError::NotYet | BackingError::Failed => Fault::Bus,
         BackingError::OutOfMemory => Fault::OutOfMemory,
     }
 }

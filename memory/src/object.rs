@@ -23,6 +23,7 @@ use crate::frame::FrameRef;
 use crate::mappings::Mappings;
 use crate::mistake::{Mistake, is_made};
 use crate::range::PAGE_SIZE;
+use crate::stored::{Arrivals, Stored};
 use crate::sync::AtomicU64;
 
 const PAGE: usize = PAGE_SIZE as usize;
@@ -35,18 +36,22 @@ pub struct MemoryObject<E: Environment> {
     mappings: Mappings<E>,
     /// How often it has been cut.
     cuts: AtomicU64,
-    contents: Mutex<E::TableLock, Contents<E>>,
+    pub(crate) contents: Mutex<E::TableLock, Contents<E>>,
     /// Held by whoever punches holes, until nobody sees what was there.
     turn: RwLock<E::AreaLock, ()>,
+    /// Of an object whose pages come from a store.
+    pub(crate) stored: Option<Stored<E>>,
 }
 
-struct Contents<E: Environment> {
-    size: u64,
+pub(crate) struct Contents<E: Environment> {
+    pub(crate) size: u64,
     /// What pages that are not in `pages` start as; zeroes behind its end.
     original: &'static [u8],
-    pages: BTreeMap<u64, FrameRef<E>>,
+    pub(crate) pages: BTreeMap<u64, FrameRef<E>>,
     /// Pages on their way out: CPUs may still hold what was there, so nobody may get anything else (`hole`). Empty but in somebody's turn.
     leaving: Range<u64>,
+    /// Pages that are on their way from the store.
+    pub(crate) arriving: Arrivals<E>,
 }
 
 type Locked<'a, E> = MutexGuard<'a, <E as Environment>::TableLock, Contents<E>>;
@@ -54,26 +59,28 @@ type Locked<'a, E> = MutexGuard<'a, <E as Environment>::TableLock, Contents<E>>;
 impl<E: Environment> MemoryObject<E> {
     /// An object of `size` zero bytes.
     pub fn new(environment: &E, identity: Identity, name: String, size: u64) -> Self {
-        Self::with_contents(environment, identity, name, &[], size)
+        Self::with_contents(environment, identity, name, &[], size, None)
     }
 
     /// An object that starts as a copy of `original`; its pages are copied on first use.
     pub fn from_bytes(environment: &E, identity: Identity, name: String, original: &'static [u8]) -> Self {
-        Self::with_contents(environment, identity, name, original, original.len() as u64)
+        Self::with_contents(environment, identity, name, original, original.len() as u64, None)
     }
 
-    fn with_contents(
+    pub(crate) fn with_contents(
         environment: &E,
         identity: Identity,
         name: String,
         original: &'static [u8],
         size: u64,
+        stored: Option<Stored<E>>,
     ) -> Self {
-        let contents = Contents { size, original, pages: BTreeMap::new(), leaving: 0..0 };
+        let contents =
+            Contents { size, original, pages: BTreeMap::new(), leaving: 0..0, arriving: Arrivals::none() };
         let (mappings, contents) = (Mappings::new(), Mutex::new(contents));
         let cuts = AtomicU64::new(0);
         let turn = RwLock::new(());
-        Self { environment: environment.clone(), identity, name, mappings, cuts, contents, turn }
+        Self { environment: environment.clone(), identity, name, mappings, cuts, contents, turn, stored }
     }
 
     /// Length in bytes.
@@ -162,16 +169,21 @@ impl<E: Environment> MemoryObject<E> {
         self.contents.lock().pages.range(pages).count() as u64
     }
 
-    /// The pages of a range that are in memory.
-    pub(crate) fn resident(&self, pages: Range<u64>) -> Vec<(u64, FrameRef<E>)> {
+    /// The pages of a range that are in memory, with their marks of being dirty, which are taken. A call that stores into a page marks it under the same lock: when a
+    /// mark is taken, what it stands for is in the page.
+    pub(crate) fn take_dirty(&self, pages: Range<u64>) -> Vec<(u64, FrameRef<E>, bool)> {
         let contents = self.contents.lock();
-        contents.pages.range(pages).map(|(page, frame)| (*page, frame.clone())).collect()
+        let take = |(page, frame): (&u64, &FrameRef<E>)| {
+            (*page, frame.clone(), self.environment.frames().take_dirty(frame.number()))
+        };
+        contents.pages.range(pages).map(take).collect()
     }
 
     /// Those of them that nobody has stored to, as far as is known, and that can be made again.
     pub(crate) fn reproducible(&self, pages: Range<u64>) -> Vec<(u64, FrameRef<E>)> {
         let contents = self.contents.lock();
-        let known = pages.start..pages.end.min((contents.original.len() as u64).div_ceil(PAGE_SIZE));
+        let end = if self.is_stored() { contents.size } else { contents.original.len() as u64 };
+        let known = pages.start..pages.end.min(end.div_ceil(PAGE_SIZE));
         let is_clean = |frame: &FrameRef<E>| !self.environment.frames().is_dirty(frame.number());
         let resident = contents.pages.range(known.start..known.end.max(known.start));
         resident.filter(|(_, frame)| is_clean(frame)).map(|(page, frame)| (*page, frame.clone())).collect()
@@ -339,7 +351,7 @@ fn pages_of(offset: u64, length: usize) -> Range<u64> {
 }
 
 /// Page index and offset inside the page.
-fn split(offset: u64) -> (u64, usize) {
+pub(crate) fn split(offset: u64) -> (u64, usize) {
     (offset / PAGE_SIZE, (offset % PAGE_SIZE) as usize)
 }
 
@@ -348,6 +360,9 @@ impl<E: Environment> Backing<E> for MemoryObject<E> {
         let mut contents = self.settled(page..page.saturating_add(1));
         if page >= contents.size.div_ceil(PAGE_SIZE) {
             return Err(BackingError::PastEnd);
+        }
+        if self.is_stored() {
+            return contents.stored_page(page);
         }
         contents.page(&self.environment, page).cloned().map_err(|_| BackingError::OutOfMemory)
     }

@@ -230,6 +230,8 @@ impl<E: Environment> Layout<E> {
 fn can_be_watched<E: Environment>(area: &Area<E>, watch: Watch) -> bool {
     match area.backing() {
         None => !watch.contains(Watch::MINOR),
-        Some(backing) => backing.object().is_some() && !watch.contains(Watch::STORES),
+        Some(backing) => {
+            backing.object().is_some_and(|object| !object.is_stored()) && !watch.contains(Watch::STORES)
+        }
     }
 }

@@ -218,7 +218,7 @@ fn provided<E: Environment>(
 fn error_of(error: BackingError) -> Error {
     match error {
         // Cut off since it was looked at.
-        BackingError::PastEnd => Error::Invalid,
+        BackingError::PastEnd | BackingError::NotYet | BackingError::Failed => Error::Invalid,
         BackingError::OutOfMemory => Error::OutOfMemory,
     }
 }

@@ -24,3 +24,9 @@ int open_disk(const char *path, int flags, uint64_t *size);
 
 /* calls.c: every call on a disk that has an answer, and the answers to mistakes. */
 void calls(void);
+
+/* paths.c: calls, mappings and processes see each other's bytes. */
+void paths(void);
+
+/* many.c: threads beside each other, on a disk that may be larger than memory. */
+void many(void);

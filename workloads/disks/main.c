@@ -38,6 +38,8 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
     {"calls", calls},
+    {"paths", paths},
+    {"many", many},
 };
 
 int main(int argc, char **argv)

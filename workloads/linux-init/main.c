@@ -280,6 +280,8 @@ int main(void)
 		;
 	report(status, (uint64_t)((double)program_start / rate), (uint64_t)((double)program_end / rate),
 	       (unsigned long long)information.totalram * information.mem_unit, before, free_bytes());
+	/* A machine that goes off keeps what was written. */
+	sync();
 	outl(0, OFF);
 	for (;;)
 		pause();

@@ -15,10 +15,10 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU8, Ordering, fence};
+use core::sync::atomic::{Ordering, fence};
 
 use bitflags::bitflags;
-use memory::PAGE_SIZE;
+use memory::{Direction, PAGE_SIZE, Store, StoreFailed, Transfer};
 use virtio_drivers::queue::VirtQueue;
 use virtio_drivers::transport::{SomeTransport, Transport};
 use virtio_drivers::Error;
@@ -26,15 +26,15 @@ use zerocopy::{Immutable, IntoBytes};
 
 use super::access::Access;
 use crate::arch::layout::direct;
-use crate::memory::Frame;
+use crate::memory::{Frame, Kernel};
 use crate::sync::{InterruptLock, WaitQueue};
 
 /// The unit in which disks count, whatever their blocks are.
 pub(crate) const SECTOR: u64 = 512;
 /// Requests that can be on their way at once.
 const MOST_REQUESTS: usize = 64;
-/// Frames in one request at most. The emulator's disks take up to 254 pieces.
-pub(crate) const MOST_FRAMES: usize = 64;
+/// Frames in one request at most: 128 KiB, as far as Linux reads ahead. The emulator's disks take up to 254 pieces.
+const MOST_FRAMES: usize = 32;
 /// The one queue that we use.
 const QUEUE: u16 = 0;
 
@@ -46,43 +46,6 @@ bitflags! {
         const FLUSH = 1 << 9;
         const INDIRECT = 1 << 28;
         const VERSION_1 = 1 << 32;
-    }
-}
-
-/// Which way data go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// Into memory.
-    In,
-    /// Out to the disk.
-    Out,
-}
-
-/// Where a request has got to.
-#[derive(Debug)]
-pub(crate) struct Progress(AtomicU8);
-
-const PENDING: u8 = 0;
-const DONE: u8 = 1;
-const FAILED: u8 = 2;
-
-/// The disk could not do what it was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failed;
-
-impl Progress {
-    fn pending() -> Arc<Self> {
-        Arc::new(Self(AtomicU8::new(PENDING)))
-    }
-
-    /// How it ended, if it has.
-    pub(crate) fn outcome(&self) -> Option<Result<(), Failed>> {
-        // Acquire: what the device has written comes before what is done with it.
-        match self.0.load(Ordering::Acquire) {
-            PENDING => None,
-            DONE => Some(Ok(())),
-            _ => Some(Err(Failed)),
-        }
     }
 }
 
@@ -109,7 +72,7 @@ struct Request {
     /// Bytes of `frames`; the last may be used in part only.
     bytes: usize,
     answer: Box<u8>,
-    progress: Arc<Progress>,
+    transfer: Arc<Transfer>,
 }
 
 impl Request {
@@ -184,37 +147,9 @@ impl Disk {
         self.read_only
     }
 
-    /// Begins to read or write `bytes` bytes at `offset`, whole sectors of the disk, in these frames one after the other. May
-    /// sleep, until there is room for the request.
-    pub(crate) fn begin(&self, direction: Direction, offset: u64, frames: Vec<Frame>, bytes: usize) -> Arc<Progress> {
-        debug_assert!(offset.is_multiple_of(SECTOR) && (bytes as u64).is_multiple_of(SECTOR) && offset + bytes as u64 <= self.size());
-        debug_assert!(frames.len() <= MOST_FRAMES && bytes.div_ceil(PAGE_SIZE as usize) == frames.len());
-        let kind = if direction == Direction::In { READ } else { WRITE };
-        self.send(kind, direction, offset / SECTOR, frames, bytes)
-    }
-
-    /// Makes what was written so far last. May sleep.
-    pub(crate) fn flush(&self) -> Result<(), Failed> {
-        if !self.has_flush || self.read_only {
-            return Ok(());
-        }
-        let progress = self.send(FLUSH, Direction::Out, 0, Vec::new(), 0);
-        self.wait(&progress)
-    }
-
-    /// Sleeps until a request of this disk has been answered.
-    pub(crate) fn wait(&self, progress: &Progress) -> Result<(), Failed> {
-        self.answered.wait(|| {
-            self.take_answers();
-            progress.outcome()
-        })
-    }
-
-    fn send(&self, kind: u32, direction: Direction, sector: u64, frames: Vec<Frame>, bytes: usize) -> Arc<Progress> {
-        let header = Box::new(Header { kind, reserved: 0, sector });
-        let progress = Progress::pending();
-        let answer = Box::new(!ALL_WELL);
-        let mut waiting = Some(Request { header, direction, frames, bytes, answer, progress: progress.clone() });
+    fn send(&self, header: Header, direction: Direction, frames: Vec<Frame>, bytes: usize, transfer: &Arc<Transfer>) {
+        let (header, answer, transfer) = (Box::new(header), Box::new(!ALL_WELL), transfer.clone());
+        let mut waiting = Some(Request { header, direction, frames, bytes, answer, transfer });
         self.answered.wait(|| {
             self.take_answers();
             if let Some(request) = waiting.take() {
@@ -222,7 +157,6 @@ impl Disk {
             }
             waiting.is_none().then_some(())
         });
-        progress
     }
 
     /// Gives the request back if there is no room for it.
@@ -248,8 +182,7 @@ impl Disk {
             return;
         }
         for request in &answered {
-            let state = if *request.answer == ALL_WELL { DONE } else { FAILED };
-            request.progress.0.store(state, Ordering::Release);
+            request.transfer.end(if *request.answer == ALL_WELL { Ok(()) } else { Err(StoreFailed) });
         }
         self.answered.wake_all();
     }
@@ -260,6 +193,36 @@ impl Disk {
         if !self.inside.lock().transport.ack_interrupt().is_empty() {
             self.answered.wake_all();
         }
+    }
+}
+
+impl Store<Kernel> for Disk {
+    fn most_pages(&self) -> u64 {
+        MOST_FRAMES as u64
+    }
+
+    fn begin(&self, direction: Direction, first: u64, frames: Vec<Frame>, transfer: &Arc<Transfer>) {
+        let offset = first * PAGE_SIZE;
+        let bytes = (frames.len() as u64 * PAGE_SIZE).min(self.size() - offset) as usize;
+        let kind = if direction == Direction::In { READ } else { WRITE };
+        let header = Header { kind, reserved: 0, sector: offset / SECTOR };
+        self.send(header, direction, frames, bytes, transfer);
+    }
+
+    fn wait(&self, transfer: &Transfer) -> Result<(), StoreFailed> {
+        self.answered.wait(|| {
+            self.take_answers();
+            transfer.outcome()
+        })
+    }
+
+    fn make_lasting(&self) -> Result<(), StoreFailed> {
+        if !self.has_flush {
+            return Ok(());
+        }
+        let transfer = Transfer::pending();
+        self.send(Header { kind: FLUSH, reserved: 0, sector: 0 }, Direction::Out, Vec::new(), 0, &transfer);
+        self.wait(&transfer)
     }
 }
 

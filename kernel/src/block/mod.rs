@@ -22,7 +22,7 @@ use crate::cpu;
 use crate::interrupt::DISK;
 use crate::sync::Once;
 
-pub(crate) use disk::{Direction, Disk, SECTOR};
+pub(crate) use disk::{Disk, SECTOR};
 
 static DISKS: Once<Box<[Arc<Disk>]>> = Once::new();
 

@@ -1,21 +1,26 @@
 //! Disks as files: `/dev/vda`, `/dev/vdb`, …
 //!
-//! Positions are bytes, whatever the disk's sectors are: a write of a part of a page reads that page first, and is kept apart from
-//! other writes by a lock. The end of a disk does not move: reading there gives nothing, writing there finds no room.
+//! What is read and written are pages in memory, the same that mappings show (`memory`'s `stored`); they are brought in when they are first
+//! wanted, and written back when somebody asks for it, from time to time, and before the machine goes off. The end of a disk
+//! does not move: reading there gives nothing, writing there finds no room.
 //!
-//! An opening with O_DIRECT owes whole sectors, as on Linux, else it is EINVAL.
+//! An opening with O_DIRECT owes whole sectors, as on Linux, else it is EINVAL; what it writes is on the disk when the call
+//! returns. It goes through the same pages, so that it sees what others have written.
 
 use super::file::{File, Patience, Positions};
 use super::transfer::{Destination, Source, collect, deliver};
-use crate::block::{self, Direction, Disk, SECTOR};
-use crate::memory::{Frame, Kernel, user};
+use crate::block::{self, Disk, SECTOR};
+use crate::memory::{Backing, Frame, Kernel, MemoryObject, cache, user};
+use crate::process;
 use crate::sync::{Mutex, Once};
 use crate::syscall::Errno;
-use ::memory::PAGE_SIZE;
+use ::memory::{BackingError, Identity, PAGE_SIZE};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
 use linux_raw_sys::general as abi;
 use linux_raw_sys::ioctl;
 
@@ -24,9 +29,11 @@ pub(super) const MAJOR: u32 = 254;
 /// Minor numbers of one disk: itself and its partitions.
 pub(super) const MINORS: u32 = 16;
 
-/// A disk's content.
+/// A disk's content: its pages, as far as they are in memory.
 pub(super) struct DiskContent {
     disk: Arc<Disk>,
+    index: u32,
+    pages: Arc<MemoryObject>,
     /// Held over each write.
     writing: Mutex<()>,
 }
@@ -35,8 +42,11 @@ static CONTENTS: Once<Box<[DiskContent]>> = Once::new();
 
 /// Makes what the kernel has found known to programs. Called once.
 pub(super) fn initialize() {
-    let content = |disk: &Arc<Disk>| DiskContent { disk: disk.clone(), writing: Mutex::new(()) };
-    CONTENTS.set(block::disks().iter().map(content).collect());
+    let contents: Box<[DiskContent]> = (0..).zip(block::disks()).map(|(index, disk)| DiskContent::new(index, disk)).collect();
+    if !contents.is_empty() {
+        cache::start_background();
+    }
+    CONTENTS.set(contents);
 }
 
 fn contents() -> &'static [DiskContent] {
@@ -68,77 +78,92 @@ fn name(index: usize) -> String {
     "vd".chars().chain(letters.into_iter().rev()).collect()
 }
 
-/// Makes all that was written to disks last.
+/// Makes all that was written to disks last. Whoever wants to know of errors uses `fsync`.
 pub(crate) fn synchronize_disks() {
-    for content in contents() {
-        // Whoever wants to know of errors uses `fsync`.
-        let _ = content.synchronize();
-    }
+    cache::write_back_all();
 }
 
 impl DiskContent {
+    fn new(index: u32, disk: &Arc<Disk>) -> Self {
+        let identity = Identity { device: u64::from(MAJOR) << 8, inode: u64::from(index) };
+        let pages = MemoryObject::with_store(&Kernel, identity, String::new(), disk.size(), disk.clone());
+        let pages = Arc::new(pages);
+        cache::register(pages.clone());
+        Self { disk: disk.clone(), index, pages, writing: Mutex::new(()) }
+    }
+
     pub(super) fn size(&self) -> u64 {
         self.disk.size()
     }
 
-    /// Makes all that was written last.
-    fn synchronize(&self) -> Result<(), Errno> {
-        self.disk.flush().map_err(|_| Errno::EIO)
-    }
-
-    /// How much of a transfer of `length` bytes at `offset` lies in the same page, and on the disk.
-    fn piece(&self, offset: u64, length: usize) -> usize {
-        let in_page = PAGE_SIZE - offset % PAGE_SIZE;
-        in_page.min(self.size().saturating_sub(offset)).min(length as u64) as usize
-    }
-
-    /// Carries the page that `offset` lies in, as far as the disk has it.
-    fn carry(&self, direction: Direction, offset: u64, frame: &Frame) -> Result<(), Errno> {
-        let start = offset / PAGE_SIZE * PAGE_SIZE;
-        let bytes = PAGE_SIZE.min(self.size() - start) as usize;
-        let progress = self.disk.begin(direction, start, vec![frame.clone()], bytes);
-        self.disk.wait(&progress).map_err(|_| Errno::EIO)
-    }
-
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let mut done = 0;
-        while done < buffer.len() {
-            let at = offset + done as u64;
-            let length = self.piece(at, buffer.len() - done);
-            if length == 0 {
-                break;
+    /// Carries bytes to or from pages, with room made for those that must be brought in.
+    fn carry(&self, mut attempt: impl FnMut(&MemoryObject) -> Result<usize, BackingError>) -> Result<usize, Errno> {
+        loop {
+            cache::keep_room();
+            match attempt(&self.pages) {
+                Err(BackingError::OutOfMemory) if cache::make_room() => {}
+                Err(BackingError::OutOfMemory) => return Err(Errno::ENOMEM),
+                outcome => return outcome.map_err(|_| Errno::EIO),
             }
-            let frame = Frame::allocate(&Kernel).map_err(|_| Errno::ENOMEM)?;
-            self.carry(Direction::In, at, &frame)?;
-            frame.read((at % PAGE_SIZE) as usize, &mut buffer[done..done + length]);
-            done += length;
         }
-        Ok(done)
+    }
+}
+
+/// One opening of a disk, which hears of each failure once.
+struct Opening {
+    content: &'static DiskContent,
+    /// The failures that it has heard of, or that came before it.
+    heard: AtomicU64,
+}
+
+impl Opening {
+    /// Writes back what was stored into some pages. EIO if that, or writing back in the background, has failed since this opening
+    /// last asked.
+    fn write_back(&self, pages: Range<u64>) -> Result<(), Errno> {
+        self.content.pages.write_back(pages);
+        let failures = self.content.pages.failures();
+        if self.heard.swap(failures, Ordering::Relaxed) == failures { Ok(()) } else { Err(Errno::EIO) }
+    }
+}
+
+impl ::memory::Backing<Kernel> for Opening {
+    fn frame(&self, page: u64) -> Result<Frame, BackingError> {
+        self.content.pages.frame(page)
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<usize, Errno> {
-        let mut done = 0;
-        while done < bytes.len() {
-            let at = offset + done as u64;
-            let length = self.piece(at, bytes.len() - done);
-            if length == 0 {
-                break;
-            }
-            let frame = Frame::allocate(&Kernel).map_err(|_| Errno::ENOMEM)?;
-            if length < PAGE_SIZE as usize {
-                self.carry(Direction::In, at, &frame)?;
-            }
-            frame.write((at % PAGE_SIZE) as usize, &bytes[done..done + length]);
-            self.carry(Direction::Out, at, &frame)?;
-            done += length;
-        }
-        Ok(done)
+    fn bring_in(&self, page: u64) -> Result<(), BackingError> {
+        cache::keep_room();
+        self.content.pages.bring_in(page)
+    }
+
+    fn synchronize(&self, pages: Range<u64>) -> Result<(), BackingError> {
+        self.write_back(pages).map_err(|_| BackingError::Failed)
+    }
+
+    fn object(&self) -> Option<&MemoryObject> {
+        Some(&self.content.pages)
+    }
+
+    fn is_resident(&self, page: u64) -> bool {
+        self.content.pages.is_resident(page)
+    }
+
+    fn size(&self) -> u64 {
+        self.content.size()
+    }
+
+    fn identity(&self) -> Identity {
+        self.content.pages.identity()
+    }
+
+    fn name(&self) -> String {
+        ["/dev/", &name(self.content.index as usize)].concat()
     }
 }
 
 /// An opened disk.
 pub(crate) struct DiskFile {
-    content: &'static DiskContent,
+    opening: Arc<Opening>,
     /// Opened with O_DIRECT.
     is_direct: bool,
 }
@@ -147,12 +172,13 @@ impl DiskFile {
     /// ENXIO if there is no such disk.
     pub(super) fn open(index: u32, flags: u32) -> Result<Self, Errno> {
         let content = contents().get(index as usize).ok_or(Errno::ENXIO)?;
-        Ok(Self { content, is_direct: flags & abi::O_DIRECT != 0 })
+        let heard = AtomicU64::new(content.pages.failures());
+        Ok(Self { opening: Arc::new(Opening { content, heard }), is_direct: flags & abi::O_DIRECT != 0 })
     }
 
     /// `fsync`.
     pub(crate) fn synchronize(&self) -> Result<usize, Errno> {
-        self.content.synchronize().map(|()| 0)
+        self.opening.write_back(0..u64::MAX).map(|()| 0)
     }
 
     fn check_direct(&self, position: u64, length: usize) -> Result<(), Errno> {
@@ -169,7 +195,8 @@ impl File for DiskFile {
     fn read(&self, position: &mut u64, to: &mut dyn Destination, _patience: Patience) -> Result<usize, Errno> {
         self.check_direct(*position, to.remaining())?;
         let start = *position;
-        let count = deliver(to, |done, buffer| self.content.read(start.saturating_add(done), buffer))?;
+        let content = self.opening.content;
+        let count = deliver(to, |done, buffer| content.carry(|pages| pages.read(start.saturating_add(done), buffer)))?;
         *position += count as u64;
         Ok(count)
     }
@@ -181,35 +208,47 @@ impl File for DiskFile {
         from: &mut dyn Source,
         _patience: Patience,
     ) -> Result<usize, Errno> {
-        if self.content.disk.is_read_only() {
+        let content = self.opening.content;
+        if content.disk.is_read_only() {
             return Err(Errno::EPERM);
         }
         if from.remaining() == 0 {
             return Ok(0);
         }
-        let start = if append { self.content.size() } else { *position };
+        let start = if append { content.size() } else { *position };
         self.check_direct(start, from.remaining())?;
-        if start >= self.content.size() {
+        if start >= content.size() {
             return Err(Errno::ENOSPC);
         }
-        let _writing = self.content.writing.lock();
-        let count = collect(from, |done, bytes| self.content.write(start + done, bytes))?;
+        let writing = content.writing.lock();
+        let count = collect(from, |done, bytes| content.carry(|pages| pages.write(start + done, bytes)))?;
+        drop(writing);
         *position = start + count as u64;
+        if self.is_direct {
+            self.opening.write_back(start / PAGE_SIZE..position.div_ceil(PAGE_SIZE))?;
+        }
         Ok(count)
     }
 
     fn control(&self, request: u32, argument: u64) -> Result<usize, Errno> {
-        let disk = &self.content.disk;
+        let disk = &self.opening.content.disk;
         match request {
             ioctl::BLKGETSIZE64 => user::write(argument, &disk.size())?,
             ioctl::BLKGETSIZE => user::write(argument, &(disk.size() / SECTOR))?,
             ioctl::BLKSSZGET | ioctl::BLKPBSZGET => user::write(argument, &(SECTOR as u32))?,
             ioctl::BLKBSZGET => user::write(argument, &(PAGE_SIZE as u32))?,
             ioctl::BLKROGET => user::write(argument, &u32::from(disk.is_read_only()))?,
-            ioctl::BLKFLSBUF if crate::process::caller_of(crate::process::current().process()).user == 0 => self.content.synchronize()?,
+            ioctl::BLKFLSBUF if process::caller_of(process::current().process()).user == 0 => {
+                self.synchronize()?;
+                self.opening.content.pages.shrink(usize::MAX);
+            }
             ioctl::BLKFLSBUF => return Err(Errno::EACCES),
             _ => return Err(Errno::ENOTTY),
         }
         Ok(0)
+    }
+
+    fn backing(&self) -> Result<Arc<Backing>, Errno> {
+        Ok(self.opening.clone())
     }
 }

@@ -1,6 +1,7 @@
 //! Where the kernel meets the `memory` crate: its surroundings, page faults, access to user memory, and what happens
 //! when memory runs out.
 
+pub(crate) mod cache;
 mod environment;
 mod out_of_memory;
 pub(crate) mod user;

@@ -1,6 +1,6 @@
 //! When the last frames are gone.
 //!
-//! Memory is promised freely, so a page fault may find none left. Then the process that holds the most memory is killed
+//! Memory is promised freely, so a page fault may find none left. Then pages of disks are taken back; when there are no more, the process that holds the most memory is killed
 //! and named in the kernel's log, and whoever needed the frame tries again once there is room. The kernel keeps a
 //! reserve of frames (`memory::Frames`), so that killing does not need what it is to free.
 //!
@@ -27,7 +27,7 @@ const INTERVAL: u64 = 1_000_000;
 static TURN: Mutex<()> = Mutex::new(());
 static PAUSE: WaitQueue = WaitQueue::new();
 
-/// Makes room by killing somebody, if there is none yet. Returns when the caller may try again. May sleep.
+/// Makes room if there is none yet: by taking back what can be had again, else by killing somebody. Returns when the caller may try again. May sleep.
 pub(super) fn relieve() -> Result<(), Chosen> {
     let _turn = TURN.lock();
     let caller = process::current();
@@ -37,6 +37,9 @@ pub(super) fn relieve() -> Result<(), Chosen> {
         }
         if has_room() {
             return Ok(());
+        }
+        if super::cache::make_room() {
+            continue;
         }
         // Without a victim everybody who could be killed is on the way out.
         if let Some((victim, pages)) = choose() {

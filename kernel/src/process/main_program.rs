@@ -129,8 +129,9 @@ fn strings(context: &Context, path: &str) -> Vec<Vec<u8>> {
     list
 }
 
-/// The main program has ended: report and power off.
+/// The main program has ended: what it has written is made to last; then report and power off.
 pub(super) fn main_program_ended(status: ExitStatus) -> ! {
+    files::synchronize_disks();
     report::finish(match status {
         ExitStatus::Exited(code) => Exit::Code(code),
         ExitStatus::Killed(signal) => Exit::Signal(signal.number()),

@@ -169,7 +169,7 @@ pub(super) fn mincore(arguments: &Arguments) -> Result<usize, Errno> {
     Ok(0)
 }
 
-/// `msync(address, length, flags)`. Files live in memory, so what was stored is where it belongs already.
+/// `msync(address, length, flags)`. What is not of a disk is where it belongs already.
 pub(super) fn msync(arguments: &Arguments) -> Result<usize, Errno> {
     let [address, length, flags, ..] = *arguments;
     let flags = flags as u32;
@@ -181,7 +181,14 @@ pub(super) fn msync(arguments: &Arguments) -> Result<usize, Errno> {
         Err(RangeError::Empty) => Ok(0),
         Err(_) => Err(Errno::ENOMEM),
         Ok(range) => {
-            space()?.advise(range, Advice::Hint)?;
+            let space = space()?;
+            if flags & abi::MS_SYNC != 0 {
+                for (backing, pages) in space.shared_pages(range) {
+                    backing.synchronize(pages).map_err(|_| Errno::EIO)?;
+                }
+            }
+            // What is mapped has been written, also if there is a gap.
+            space.advise(range, Advice::Hint)?;
             Ok(0)
         }
     }

@@ -1,7 +1,7 @@
 //! How memory is used: `/proc/meminfo` and `/proc/vmstat`.
 
 use crate::interrupt::shootdown::COHERENCE;
-use crate::memory::FRAMES;
+use crate::memory::{FRAMES, cache};
 use alloc::string::String;
 use alloc::vec::Vec;
 use coherence::{Executed, Row};
@@ -14,12 +14,13 @@ pub(crate) fn meminfo() -> Vec<u8> {
     let frames = FRAMES.statistics();
     let total = frames.total * PAGE;
     let free = frames.free * PAGE;
+    let disks = cache::resident_pages() as usize * PAGE;
     let rows = [
         ("MemTotal", total),
         ("MemFree", free),
-        // Nothing is kept that could be given up: what is free is what can be had.
-        ("MemAvailable", free),
-        ("Buffers", 0),
+        // Pages of disks can be given up, and nothing else.
+        ("MemAvailable", free + disks),
+        ("Buffers", disks),
         ("Cached", 0),
         ("SwapCached", 0),
         ("Active", 0),
@@ -29,11 +30,11 @@ pub(crate) fn meminfo() -> Vec<u8> {
         ("SwapFree", 0),
         ("Dirty", 0),
         ("Writeback", 0),
-        ("AnonPages", total - free),
+        ("AnonPages", (total - free).saturating_sub(disks)),
         ("Mapped", 0),
         ("Shmem", 0),
         ("CommitLimit", total),
-        ("Committed_AS", total - free),
+        ("Committed_AS", (total - free).saturating_sub(disks)),
         ("AnonHugePages", FRAMES.large_pages().counts().mapped as usize * 512 * PAGE),
         ("HugePages_Total", 0),
         ("HugePages_Free", 0),
@@ -52,19 +53,22 @@ pub(crate) fn meminfo() -> Vec<u8> {
 pub(crate) fn vmstat() -> Vec<u8> {
     let frames = FRAMES.statistics();
     let ledger = COHERENCE.ledger();
+    let disks = cache::resident_pages();
     let large = FRAMES.large_pages().counts();
     let executed = |row| ledger.total(Row::Executed(row));
     let all_local = executed(Executed::LocalFull) + executed(Executed::SwitchFull) + executed(Executed::LazyFull);
     let rows = [
         ("nr_free_pages", frames.free as u64),
-        ("nr_anon_pages", (frames.total - frames.free) as u64),
+        ("nr_anon_pages", ((frames.total - frames.free) as u64).saturating_sub(disks)),
         ("nr_mapped", 0),
-        ("nr_file_pages", 0),
+        ("nr_file_pages", disks),
         ("nr_dirty", 0),
         ("nr_writeback", 0),
         ("nr_shmem", 0),
         ("pgfault", crate::memory::fault_count()),
         ("pgmajfault", 0),
+        ("pgsteal_kswapd", 0),
+        ("pgsteal_direct", cache::taken_pages()),
         ("pswpin", 0),
         ("pswpout", 0),
         ("nr_tlb_remote_flush", ledger.group("requested")),

@@ -1,0 +1,23 @@
+//! What a range shows that others see too: for `msync`.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::address_space::AddressSpace;
+use crate::backing::BackingRef;
+use crate::environment::Environment;
+use crate::range::{PAGE_SIZE, PageRange};
+
+impl<E: Environment> AddressSpace<E> {
+    /// The objects of which areas in a range show pages that they share, and which.
+    pub fn shared_pages(&self, range: PageRange) -> Vec<(BackingRef<E>, Range<u64>)> {
+        let layout = self.shared();
+        let shared = layout.areas.overlapping(range).filter(|area| area.is_shared());
+        let shown = shared.filter_map(|area| {
+            let (start, end) = (area.start().max(range.start()), area.end().min(range.end()));
+            let (backing, first) = area.shown(start)?;
+            Some((backing.clone(), first..first + (end - start) / PAGE_SIZE))
+        });
+        shown.collect()
+    }
+}
