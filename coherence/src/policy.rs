@@ -9,7 +9,7 @@
 //! goes through. Where it does so in one locked step that looks at the entry again, it finds the right gone and faults, and nothing need be
 //! flushed: either its step came before the exchange, which then returned a dirty entry, or it comes after it, and the store is not made.
 //! No CPU has a dirty copy of an entry that is not dirty, since `DirtyCleared` is always flushed. But not every processor takes that step
-//! as one, and some mark an entry dirty, and store, that has just lost the right (`docs/design/0020-clean-entries.md`). So the mechanism
+//! as one, and some mark an entry dirty, and store, that has just lost the right (`docs/design/0021-clean-entries.md`). So the mechanism
 //! `clean` is off by default, and `needed.clean_write_removed` counts what it would skip.
 //!
 //! `old` must be the value that an atomic exchange returned: hardware sets accessed and dirty bits until that very moment.
