@@ -74,7 +74,7 @@ impl<E: Environment> AddressSpace<E> {
             Advice::Pages { large } => {
                 let (wanted, unwanted) = (AreaFlags::LARGE_PAGES, AreaFlags::SMALL_PAGES);
                 let (set, clear) = if large { (wanted, unwanted) } else { (unwanted, wanted) };
-                self.change_flags(&mut self.exclusive(), range, |flags| flags.difference(clear) | set)
+                self.note_advice(&mut self.exclusive(), range, |flags| flags.difference(clear) | set)
             }
             Advice::Age
                 if self.shared().areas.overlapping(range).any(|area| area.has_flag(AreaFlags::LOCKED)) =>
@@ -234,8 +234,8 @@ impl<E: Environment> AddressSpace<E> {
     /// Sets or clears a flag of all areas in the range.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] for a hole or too many areas, [`Error::Invalid`] for `MADV_WIPEONFORK` of anything but
-    /// private anonymous memory.
+    /// [`Error::OutOfMemory`] for a hole, [`Error::Again`] for too many areas, [`Error::Invalid`] for `MADV_WIPEONFORK` of
+    /// anything but private anonymous memory.
     pub fn mark(&self, range: PageRange, flag: AreaFlags, set: bool) -> Result<(), Error> {
         let marked = |mut flags: AreaFlags| {
             flags.set(flag, set);
@@ -247,14 +247,29 @@ impl<E: Environment> AddressSpace<E> {
         if let Some(start) = refused.map(Area::start) {
             // What lies before it is marked all the same, as on Linux.
             if let Some(before) = PageRange::between(range.start(), start.max(range.start())) {
-                self.change_flags(&mut layout, before, marked)?;
+                self.note_advice(&mut layout, before, marked)?;
             }
             return Err(Error::Invalid);
         }
-        self.change_flags(&mut layout, range, marked)
+        self.note_advice(&mut layout, range, marked)
+    }
+
+    /// Changes the flags of all areas in the range; that there are too many areas is said as `madvise` says it.
+    fn note_advice(
+        &self,
+        layout: &mut Layout<E>,
+        range: PageRange,
+        change: impl Fn(AreaFlags) -> AreaFlags,
+    ) -> Result<(), Error> {
+        let splits = layout.areas.splits_at_ends(range);
+        layout.areas.check_count(splits).map_err(|_| Error::Again)?;
+        self.change_flags(layout, range, change)
     }
 
     /// Changes the flags of all areas in the range.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for a hole or too many areas.
     pub(crate) fn change_flags(
         &self,
         layout: &mut Layout<E>,

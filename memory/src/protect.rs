@@ -57,7 +57,7 @@ impl<E: Environment> AddressSpace<E> {
                 return Err(Error::NotAllowed);
             }
             layout.areas.check_count(layout.areas.splits_at_ends(part))?;
-            if rights.contains(Rights::WRITE) && !area.is_accounted() {
+            if rights.contains(Rights::WRITE) && !area.is_shared() && !area.is_accounted() {
                 self.check_commitment(&layout, part.pages())?;
             }
             if area.flags().brings_in() && area.is_unwritable_private() && rights.contains(Rights::WRITE) {

@@ -70,6 +70,11 @@ pub(crate) trait File: Any + Send + Sync {
         Err(Errno::ENOTTY)
     }
 
+    /// Whether `mmap` may make it code: not on a filesystem without programs, as `/proc` is.
+    fn may_be_executed(&self) -> bool {
+        true
+    }
+
     /// The pages that `mmap` shows.
     fn backing(&self) -> Result<Arc<Backing>, Errno> {
         Err(Errno::ENODEV)

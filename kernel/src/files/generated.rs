@@ -39,6 +39,10 @@ impl File for GeneratedFile {
         Positions::Offsets
     }
 
+    fn may_be_executed(&self) -> bool {
+        false
+    }
+
     fn read(&self, position: &mut u64, to: &mut dyn Destination, _patience: Patience) -> Result<usize, Errno> {
         let mut text = self.text.lock();
         if *position == 0 || text.is_empty() {

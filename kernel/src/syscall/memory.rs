@@ -7,10 +7,11 @@
 use alloc::sync::Arc;
 use alloc::vec;
 
-use ::memory::{Advice, PAGE_SIZE, PageRange, RangeError, Rights, calls, is_aligned, round_down};
+use ::memory::{Advice, PAGE_SIZE, PageRange, RangeError, Rights, USER_END, calls, is_aligned, round_down};
 use linux_raw_sys::general as abi;
 
 use super::{Arguments, Errno, path};
+use crate::files::Positions;
 use crate::memory::{AddressSpace, Backing, MapRequest, current_space, user, zero_backing};
 
 /// Flags that `MAP_SHARED_VALIDATE` accepts.
@@ -53,6 +54,11 @@ pub(super) fn mmap(arguments: &Arguments) -> Result<usize, Errno> {
     }
     let length = calls::mapped_length(length, offset)?;
     let rights = calls::rights(protection);
+    // No page of a file lies beyond the largest offset that there is. (A length that fits nowhere is told otherwise, below.)
+    let has_end = i64::try_from(offset.saturating_add(length)).is_ok() || length > USER_END;
+    if file.file().positions() == Positions::Offsets && !has_end {
+        return Err(Errno::EOVERFLOW);
+    }
     let (object, may, is_shared) = file_object(&file, flags, rights)?;
     let range = space()?.map(MapRequest {
         place: calls::place(flags, address),
@@ -86,6 +92,9 @@ fn file_object(file: &crate::files::Description, flags: u32, rights: Rights) -> 
     }
     if !file.is_readable() {
         return Err(Errno::EACCES);
+    }
+    if rights.contains(Rights::EXECUTE) && !file.file().may_be_executed() {
+        return Err(Errno::EPERM);
     }
     let object = file.file().backing()?;
     if flags & abi::MAP_GROWSDOWN != 0 {
@@ -182,6 +191,9 @@ pub(super) fn msync(arguments: &Arguments) -> Result<usize, Errno> {
         Err(_) => Err(Errno::ENOMEM),
         Ok(range) => {
             let space = space()?;
+            if flags & abi::MS_INVALIDATE != 0 && space.has_locked(range) {
+                return Err(Errno::EBUSY);
+            }
             if flags & abi::MS_SYNC != 0 {
                 for (backing, pages) in space.shared_pages(range) {
                     backing.synchronize(pages).map_err(|_| Errno::EIO)?;
