@@ -366,6 +366,7 @@ fn operations_that_flushed_on_the_way_had_something_to_flush() {
     gather.change(0, PAGE, &PRESENT, &ABSENT);
     gather.finish().into_inner();
     assert_eq!(machine.total(Row::Requested(Cause::Munmap)), 1);
+    assert_eq!(machine.total(Row::Event(Event::CleanFlush)), 0, "it was no write taken from a clean entry");
     machine.coherence.set_switches(Switches::DEFAULT);
     assert_eq!(machine.coherence.switches(), Switches::DEFAULT);
     let mut gather = machine.coherence.gather(&space, Cause::Munmap, ());
