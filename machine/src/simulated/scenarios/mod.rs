@@ -127,6 +127,8 @@ pub(super) const ALL: &[&Scenario] = &[
     &gathers::GATHERS_AND_FREED_TABLES,
     &unmaskable::NMI_AND_SWITCH,
     &unmaskable::NMI_AND_COMING_BACK,
+    &unmaskable::NMI_AND_BORROWER,
+    &unmaskable::NMI_AND_RECLAIM,
     &migration::MOVING_AND_MUNMAP,
     &migration::MOVING_AND_BARRIER,
     &migration::MOVING_AND_CODE,
