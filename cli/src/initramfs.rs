@@ -90,6 +90,11 @@ impl Initramfs {
         }
     }
 
+    /// The absolute path of what a path leads to, without links, if it has not too many of them.
+    pub(crate) fn place(&self, path: &[u8]) -> Option<Vec<u8>> {
+        self.resolve(path).map(|resolved| [b"/", &resolved[..]].concat())
+    }
+
     /// The path without links, if it has not too many of them.
     fn resolve(&self, path: &[u8]) -> Option<Vec<u8>> {
         let names = |path: &[u8]| {

@@ -38,6 +38,22 @@ struct Needs {
     folders: Vec<OsString>,
 }
 
+/// A library of the host.
+struct Library {
+    path: PathBuf,
+    content: Vec<u8>,
+    needs: Needs,
+}
+
+impl Library {
+    /// Reads it. `None` if there is no x86-64 library: folders may hold those of other processors under the same name.
+    fn read(path: PathBuf) -> Option<Self> {
+        let content = fs::read(&path).ok()?;
+        let needs = needs(&content)?;
+        Some(Library { path, content, needs })
+    }
+}
+
 /// The search for one program's libraries.
 pub(crate) struct Libraries<'a> {
     archive: &'a mut Initramfs,
@@ -72,13 +88,15 @@ impl<'a> Libraries<'a> {
                     interpreter.display()
                 ));
             }
-            pack_as_on_the_host(self.archive, interpreter)?;
+            pack_as_on_the_host(self.archive, interpreter, read(interpreter)?)?;
         }
         self.known.extend(interpreter.file_name().map(OsStr::to_owned));
         if Path::new(INDEX).is_file() {
-            pack_as_on_the_host(self.archive, Path::new(INDEX))?;
+            pack_as_on_the_host(self.archive, Path::new(INDEX), read(Path::new(INDEX))?)?;
         }
-        self.pack_needs(path, content)
+        // A program's $ORIGIN is where its file is, whatever links it was started over.
+        let place = self.archive.place(path.as_os_str().as_bytes());
+        self.pack_needs(place.as_deref().map_or(path, |place| Path::new(OsStr::from_bytes(place))), content)
     }
 
     /// Packs the libraries that a file which lies in the guest at `path` needs, if it is an ELF file.
@@ -86,10 +104,10 @@ impl<'a> Libraries<'a> {
     /// # Errors
     /// A sentence that names what is missing.
     fn pack_needs(&mut self, path: &Path, content: &[u8]) -> Result<(), String> {
-        let mut waiting = vec![(path.to_owned(), needs(content))];
+        let needs =
+            needs(content).ok_or_else(|| format!("the dynamic section of {} is damaged", path.display()))?;
+        let mut waiting = vec![(path.to_owned(), needs)];
         while let Some((path, needs)) = waiting.pop() {
-            let needs =
-                needs.ok_or_else(|| format!("the dynamic section of {} is damaged", path.display()))?;
             for name in &needs.names {
                 if !self.known.insert(name.clone()) || self.archive.has_file_named(name.as_bytes()) {
                     continue;
@@ -102,9 +120,8 @@ impl<'a> Libraries<'a> {
                         name.display()
                     )
                 })?;
-                pack_as_on_the_host(self.archive, &found)?;
-                let content = read(&found)?;
-                waiting.push((found, self::needs(&content)));
+                pack_as_on_the_host(self.archive, &found.path, found.content)?;
+                waiting.push((found.path, found.needs));
             }
         }
         Ok(())
@@ -124,26 +141,31 @@ impl<'a> Libraries<'a> {
     }
 
     /// Where the host has a library that `of` needs.
-    fn find(&self, name: &OsStr, needs: &Needs, of: &Path) -> Option<PathBuf> {
+    fn find(&self, name: &OsStr, needs: &Needs, of: &Path) -> Option<Library> {
         if name.as_bytes().contains(&b'/') {
-            return Some(PathBuf::from(name)).filter(|path| is_library(path));
+            return Library::read(name.into());
         }
         let origin = of.parent().unwrap_or(Path::new("/"));
         let own = needs.folders.iter().map(|folder| with_origin(folder, origin));
         let folders = own.chain(self.preferred.iter().cloned()).chain(self.configured.iter().cloned());
-        folders.map(|folder| folder.join(name)).find(|path| is_library(path))
+        folders.map(|folder| folder.join(name)).find_map(Library::read)
     }
 }
 
-/// Packs a file of the host under its own name, and the symbolic links on the way to it.
+/// Packs a file of the host, whose content this is, under its own name, and the symbolic links on the way to it.
 ///
 /// Where a link's place is taken by a folder, the folder stays, and the file is packed below it.
 ///
 /// # Errors
-/// A sentence: it cannot be read, or its place is taken.
-pub(crate) fn pack_as_on_the_host(archive: &mut Initramfs, path: &Path) -> Result<(), String> {
-    let whole =
-        std::path::absolute(path).map_err(|error| format!("cannot pack {}: {error}", path.display()))?;
+/// A sentence: it is gone, or its place is taken.
+pub(crate) fn pack_as_on_the_host(
+    archive: &mut Initramfs,
+    path: &Path,
+    content: Vec<u8>,
+) -> Result<(), String> {
+    let failed = |error| format!("cannot pack {}: {error}", path.display());
+    let mode = fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
+    let whole = std::path::absolute(path).map_err(failed)?;
     let mut waiting = names_of(&whole);
     let mut here = PathBuf::from("/");
     let mut links = 0;
@@ -168,8 +190,7 @@ pub(crate) fn pack_as_on_the_host(archive: &mut Initramfs, path: &Path) -> Resul
             _ => here = next,
         }
     }
-    let metadata = fs::metadata(&here).map_err(|error| format!("cannot pack {}: {error}", here.display()))?;
-    archive.file(here.as_os_str().as_bytes(), metadata.permissions().mode() & 0o777, read(&here)?)
+    archive.file(here.as_os_str().as_bytes(), mode, content)
 }
 
 /// The names in a path, the last first.
@@ -182,13 +203,12 @@ fn names_of(path: &Path) -> Vec<OsString> {
     path.components().rev().filter_map(name).collect()
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
+/// The content of a file of the host that is to be packed.
+///
+/// # Errors
+/// A sentence: it cannot be read.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| format!("cannot pack {}: {error}", path.display()))
-}
-
-/// Whether the host has an x86-64 library there: folders may hold those of other processors under the same name.
-fn is_library(path: &Path) -> bool {
-    fs::read(path).is_ok_and(|content| needs(&content).is_some())
 }
 
 fn with_origin(folder: &OsStr, origin: &Path) -> PathBuf {
@@ -347,13 +367,13 @@ mod tests {
         let name = |rest: &str| root.join(rest).into_os_string().into_encoded_bytes();
 
         let mut archive = Initramfs::new();
-        pack_as_on_the_host(&mut archive, &root.join("lib/library.so")).unwrap();
+        pack_as_on_the_host(&mut archive, &root.join("lib/library.so"), b"content".into()).unwrap();
         assert_eq!(archive.content(&name("lib/library.so")), Some(&b"content"[..]));
         assert_eq!(archive.content(&name("usr/lib/library.so.1.2")), Some(&b"content"[..]));
 
         let mut archive = Initramfs::new();
         archive.directory(&name("lib"), 0o755).unwrap();
-        pack_as_on_the_host(&mut archive, &root.join("lib/library.so")).unwrap();
+        pack_as_on_the_host(&mut archive, &root.join("lib/library.so"), b"content".into()).unwrap();
         assert_eq!(archive.content(&name("lib/library.so.1.2")), Some(&b"content"[..]));
     }
 

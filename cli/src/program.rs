@@ -135,9 +135,12 @@ impl Program {
         }
         let guest = self.guest.as_os_str().as_bytes();
         if self.host == self.guest {
-            libraries::pack_as_on_the_host(&mut archive, &self.host).map_err(Failure::Usage)?;
+            // Over the same links: some programs look for what belongs to them from where their file is.
+            libraries::pack_as_on_the_host(&mut archive, &self.host, self.content.clone())
+        } else {
+            archive.file(guest, 0o755, self.content.clone())
         }
-        archive.file(guest, 0o755, self.content.clone()).map_err(Failure::Usage)?;
+        .map_err(Failure::Usage)?;
         interpreter::pack_for(&mut archive, &self.guest, &self.content, environment)
             .map_err(|why| Failure::usage(format!("cannot run {}: {why}", self.host.display())))?;
         Libraries::new(&mut archive, environment).pack_for_companions();
@@ -186,10 +189,8 @@ pub(crate) fn locate(name: &OsStr) -> Result<PathBuf, Failure> {
         return Ok(name.into());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let executable = |candidate: &PathBuf| {
-        fs::metadata(candidate).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(executable).ok_or_else(|| {
+    let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
+    places.find(|place| is_executable(place)).ok_or_else(|| {
         let name = name.display();
         let hint = if Path::new(name.to_string().as_str()).exists() {
             format!(" (did you mean ./{name}?)")
@@ -198,6 +199,11 @@ pub(crate) fn locate(name: &OsStr) -> Result<PathBuf, Failure> {
         };
         Failure::usage(format!("cannot run {name}: there is no such program in PATH{hint}"))
     })
+}
+
+/// Whether the host has a file there that may be executed.
+pub(crate) fn is_executable(place: &Path) -> bool {
+    fs::metadata(place).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// Where a host path lies in the guest.
@@ -232,6 +238,26 @@ mod tests {
         assert_eq!(guest_path(Path::new("/bin/busybox")), Path::new("/bin/busybox"));
         assert_eq!(guest_path(Path::new("./a/../b")), Path::new("/b"));
         assert_eq!(guest_path(Path::new("../../b")), Path::new("/b"));
+    }
+
+    #[test]
+    fn a_program_is_reached_over_the_links_of_the_host() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (home, link) = (root.join("home"), root.join("program"));
+        fs::create_dir(&home).unwrap();
+        fs::copy("/proc/self/exe", home.join("program")).unwrap();
+        std::os::unix::fs::symlink("home/program", &link).unwrap();
+        let program = Program::open(&link, &link).unwrap();
+        let archive = program.pack(&[], &[], &[]).unwrap();
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        assert_eq!(archive.place(&bytes(&link)), Some(bytes(&home.join("program"))));
+        assert_eq!(archive.content(&bytes(&link)), Some(&program.content[..]));
+
+        let elsewhere = Program::open(&link, Path::new("/program")).unwrap().pack(&[], &[], &[]).unwrap();
+        assert_eq!(elsewhere.place(b"/program"), Some(b"/program".to_vec()));
+        assert_eq!(elsewhere.content(b"/program"), Some(&program.content[..]));
+        assert_eq!(elsewhere.content(&bytes(&home.join("program"))), None);
     }
 
     #[test]

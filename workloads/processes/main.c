@@ -189,6 +189,31 @@ static void pipes(void)
 
 /* ---- exec ---- */
 
+/* A script's interpreter may be a script: five of them are started, six are not. */
+static void nested_scripts(void)
+{
+	char *const one[] = {"x", NULL};
+	char path[32], line[256];
+	for (int i = 1; i <= 6; i++) {
+		snprintf(path, sizeof path, "/tmp/script-%d", i);
+		int length = i == 1 ? snprintf(line, sizeof line, "#!%s --part\n", self_path)
+		                    : snprintf(line, sizeof line, "#!/tmp/script-%d\n", i - 1);
+		int file = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0755);
+		check(file >= 0 && write(file, line, length) == length && close(file) == 0);
+	}
+	check(execve("/tmp/script-6", one, environment) == -1 && errno == ELOOP);
+	pid_t pid = spawn();
+	if (pid == 0) {
+		execve("/tmp/script-5", one, environment);
+		_exit(99);
+	}
+	expect_exit(pid, 24);
+	for (int i = 1; i <= 6; i++) {
+		snprintf(path, sizeof path, "/tmp/script-%d", i);
+		check(unlink(path) == 0);
+	}
+}
+
 static void executing(void)
 {
 	int kept[2], closed[2];
@@ -240,6 +265,7 @@ static void executing(void)
 	}
 	check(syscall(SYS_execve, 8ul, one, nothing) == -1 && errno == EFAULT);
 	check(syscall(SYS_execve, self_path, 8ul, nothing) == -1 && errno == EFAULT);
+	nested_scripts();
 }
 
 static int executed_part(int argc, char **argv)
@@ -251,6 +277,10 @@ static int executed_part(int argc, char **argv)
 			check(argc == 2003 && strcmp(argv[3 + i], text) == 0);
 		}
 		return 22;
+	}
+	if (strncmp(argv[2], "/tmp/script-", 12) == 0) {
+		check(argc == 7 && strcmp(argv[2], "/tmp/script-1") == 0 && strcmp(argv[6], "/tmp/script-5") == 0);
+		return 24;
 	}
 	check(argc == 5 && strcmp(argv[2], "descriptors") == 0);
 	int kept, closed;

@@ -23,7 +23,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-/// Scripts whose interpreter is a script whose interpreter ...
+/// Scripts of which each is the interpreter of the one before: as many as Linux starts.
 const SCRIPT_DEPTH: usize = 5;
 
 /// Finds and checks the file that a path names; relative to what is the caller's business.
@@ -85,7 +85,7 @@ pub(super) fn prepare(
         arguments.arguments.push(b"")?;
     }
     let mut script_path = path.to_vec();
-    for _ in 0..SCRIPT_DEPTH {
+    for _ in 0..=SCRIPT_DEPTH {
         let mut start = [0; script::LINE_MAX];
         let length = read_at(&program, 0, &mut start)?;
         let Some(script) = script::parse(&start[..length])? else {
