@@ -7,16 +7,14 @@
  * beside-forks    the same while another thread forks: a child finds the whole mapping at one place, and nothing at the other
  * errors          what cannot be done has Linux's errno, and leaves everything as it was
  */
-#include "../include/workload.h"
+#include "../include/expected-errors.h"
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #define TABLE (512 * PAGE)
-#define READ_WRITE (PROT_READ | PROT_WRITE)
 #define MOST_WRITERS 7
 
 static __thread sigjmp_buf back;
@@ -304,13 +302,6 @@ static void beside_forks(long forks)
 }
 
 /* ---- errors ---- */
-
-#define EXPECT(wanted, call)                                                                                            \
-	do {                                                                                                           \
-		errno = 0;                                                                                             \
-		if ((call) != MAP_FAILED || errno != (wanted))                                                         \
-			fail("%s: %s, not %s", #call, strerror(errno), strerror(wanted));                              \
-	} while (0)
 
 static void errors(void)
 {

@@ -2,23 +2,17 @@
  * call with what it must do to memory. Passes on Linux as it does here.
  */
 #define _GNU_SOURCE
-#include "../include/workload.h"
-#include <errno.h>
-#include <fcntl.h>
+#include "../include/expected-errors.h"
 #include <linux/falloc.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define PAGE 4096UL
-#define READ_WRITE (PROT_READ | PROT_WRITE)
 #define FILE_NAME "/tmp/memory-calls"
 
 static char *area; /* 16 pages of anonymous memory */
-static void *const nowhere = (void *)0x100000;
 static void *const kernel_side = (void *)(1UL << 56); /* above user space with four levels of page tables and with five */
 static unsigned char resident[64];
 static int has_keys; /* the CPU has protection keys, and the kernel gives them */
@@ -27,15 +21,6 @@ static void *anonymous(void *address, size_t length, int protection, int flags)
 {
 	return mmap(address, length, protection, flags | MAP_ANONYMOUS, -1, 0);
 }
-
-static void expect(int wanted, int succeeded, const char *call)
-{
-	int got = succeeded ? 0 : errno;
-	if (got != wanted)
-		fail("%s: %s, not %s", call, got ? strerror(got) : "success", wanted ? strerror(wanted) : "success");
-}
-
-#define EXPECT(wanted, call) expect(wanted, (long)(call) != -1, #call)
 
 static void check_mmap(void)
 {
@@ -213,16 +198,9 @@ static int store(volatile char *address)
 	return signal_seen;
 }
 
-static char *fresh(int pages, int flags)
-{
-	char *memory = anonymous(0, pages * PAGE, READ_WRITE, flags);
-	check(memory != MAP_FAILED);
-	return memory;
-}
-
 static void rights(void)
 {
-	char *memory = fresh(2, MAP_PRIVATE);
+	char *memory = fresh(2, READ_WRITE, MAP_PRIVATE);
 	check(load((char *)16) == MAPPING_ERROR && store((char *)0xffff800000000000) == MAPPING_ERROR);
 	check(mprotect(memory, PAGE, PROT_READ) == 0 && load(memory) == 0 && store(memory) == ACCESS_ERROR);
 	check(mprotect(memory, PAGE, PROT_NONE) == 0 && load(memory) == ACCESS_ERROR);
@@ -235,7 +213,7 @@ static void rights(void)
 
 static void moves(void)
 {
-	char *memory = fresh(8, MAP_PRIVATE);
+	char *memory = fresh(8, READ_WRITE, MAP_PRIVATE);
 	for (int page = 0; page < 8; page++)
 		memory[page * PAGE] = page + 1;
 	char *grown = mremap(memory, 8 * PAGE, 64 * PAGE, MREMAP_MAYMOVE);
@@ -243,7 +221,7 @@ static void moves(void)
 	check(mremap(grown, 64 * PAGE, 4 * PAGE, 0) == grown && grown[3 * PAGE] == 4 && load(grown + 4 * PAGE) == MAPPING_ERROR);
 	char *moved = mremap(grown, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0);
 	check(moved != MAP_FAILED && moved[3 * PAGE] == 4 && grown[3 * PAGE] == 0);
-	char *shared = fresh(2, MAP_SHARED);
+	char *shared = fresh(2, READ_WRITE, MAP_SHARED);
 	shared[PAGE] = 5;
 	char *twin = mremap(shared, 0, 2 * PAGE, MREMAP_MAYMOVE);
 	check(twin != MAP_FAILED && twin[PAGE] == 5);
@@ -253,8 +231,8 @@ static void moves(void)
 
 static void children(void)
 {
-	char *wiped = fresh(1, MAP_PRIVATE), *absent = fresh(1, MAP_PRIVATE), *private = fresh(1, MAP_PRIVATE);
-	char *shared = fresh(1, MAP_SHARED);
+	char *wiped = fresh(1, READ_WRITE, MAP_PRIVATE), *absent = fresh(1, READ_WRITE, MAP_PRIVATE), *private = fresh(1, READ_WRITE, MAP_PRIVATE);
+	char *shared = fresh(1, READ_WRITE, MAP_SHARED);
 	*wiped = *absent = *private = *shared = 1;
 	check(madvise(wiped, PAGE, MADV_WIPEONFORK) == 0 && madvise(absent, PAGE, MADV_DONTFORK) == 0);
 	pid_t child = fork();
@@ -374,7 +352,7 @@ static void holes(void)
 	shared[3 * PAGE] = shared[5 * PAGE] = 9;
 	EXPECT(ENOMEM, madvise(shared + 3 * PAGE, 3 * PAGE, MADV_REMOVE));
 	check(shared[3 * PAGE] == 0 && shared[5 * PAGE] == 0);
-	char *anonymous_memory = fresh(4, MAP_SHARED);
+	char *anonymous_memory = fresh(4, READ_WRITE, MAP_SHARED);
 	anonymous_memory[PAGE] = anonymous_memory[2 * PAGE] = 5;
 	pid_t child = fork();
 	check(child >= 0);
@@ -388,7 +366,7 @@ static void holes(void)
 
 static void residence(void)
 {
-	char *memory = fresh(4, MAP_PRIVATE);
+	char *memory = fresh(4, READ_WRITE, MAP_PRIVATE);
 	memory[PAGE] = 1;
 	check(mincore(memory, 4 * PAGE, resident) == 0 && !(resident[0] & 1) && (resident[1] & 1) && !(resident[2] & 1));
 	check(madvise(memory, 4 * PAGE, MADV_DONTNEED) == 0 && memory[PAGE] == 0);
@@ -403,7 +381,7 @@ int main(void)
 {
 	struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER };
 	check(sigaction(SIGSEGV, &action, NULL) == 0 && sigaction(SIGBUS, &action, NULL) == 0);
-	area = fresh(16, MAP_PRIVATE);
+	area = fresh(16, READ_WRITE, MAP_PRIVATE);
 	check_mmap();
 	check_munmap();
 	check_mprotect();

@@ -2,8 +2,7 @@
  * many mappings as there may be, limits of memory, locked memory, files that end, keys. Each part runs in a child of its own.
  * docs/guide/errors.md says which line is checked where. Passes on Linux as it does here.
  */
-#include "../include/workload.h"
-#include <sys/mman.h>
+#include "../include/expected-errors.h"
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,28 +15,9 @@
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
-#define READ_WRITE (PROT_READ | PROT_WRITE)
-#define SOMEBODY 1000 /* a user without rights */
 #define MOST_MAPPINGS 65530
 #define KEYS 16
 
-static void *const nowhere = (void *)0x100000;
-
-static void expect(int wanted, int succeeded, const char *call, int line)
-{
-	int got = succeeded ? 0 : errno;
-	if (got != wanted)
-		fail("line %d: %s: %s, not %s", line, call, got ? strerror(got) : "success", wanted ? strerror(wanted) : "success");
-}
-
-#define EXPECT(wanted, call) expect(wanted, (long)(call) != -1, #call, __LINE__)
-
-static char *fresh(size_t pages, int protection, int flags)
-{
-	char *memory = mmap(NULL, pages * PAGE, protection, MAP_ANONYMOUS | flags, -1, 0);
-	check(memory != MAP_FAILED);
-	return memory;
-}
 
 /* A file of so many pages, mapped for one page more. */
 static char *file_with_end(size_t pages, int protection, int flags, int *file)

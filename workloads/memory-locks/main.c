@@ -1,15 +1,12 @@
 /* How much memory may be locked: RLIMIT_MEMLOCK in every call that locks, for root (whom it does not bind) and for others, and what locking
  * does to pages. Each part runs in a child of its own, as rights that were given up do not come back. Passes on Linux as it does here.
  */
-#include "../include/workload.h"
-#include <sys/mman.h>
+#include "../include/expected-errors.h"
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define READ_WRITE (PROT_READ | PROT_WRITE)
-#define SOMEBODY 1000 /* a user without rights */
 #ifndef MLOCK_ONFAULT
 #define MLOCK_ONFAULT 1
 #endif
@@ -17,23 +14,6 @@
 #define MCL_ONFAULT 4
 #endif
 
-static void *const nowhere = (void *)0x100000;
-
-static void expect(int wanted, int succeeded, const char *call, int line)
-{
-	int got = succeeded ? 0 : errno;
-	if (got != wanted)
-		fail("line %d: %s: %s, not %s", line, call, got ? strerror(got) : "success", wanted ? strerror(wanted) : "success");
-}
-
-#define EXPECT(wanted, call) expect(wanted, (long)(call) != -1, #call, __LINE__)
-
-static char *fresh(size_t pages, int protection, int flags)
-{
-	char *memory = mmap(NULL, pages * PAGE, protection, MAP_ANONYMOUS | flags, -1, 0);
-	check(memory != MAP_FAILED);
-	return memory;
-}
 
 static int resident(char *memory, size_t pages)
 {

@@ -4,8 +4,8 @@
  * One line says how many interrupts one process_madvise over several ranges caused: with all CPUs but one spinning in the program, one
  * for each of those here; Linux takes a round for each range.
  */
+#include "../include/expected-errors.h"
 #include "../include/large-pages.h"
-#include "../include/workload.h"
 #include <linux/sched.h>
 #include <poll.h>
 #include <pthread.h>
@@ -26,19 +26,9 @@
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
-#define SOMEBODY 1000 /* a user without rights */
 #define MOST_THREADS 63
 
 static void *const kernel_side = (void *)0xffff800000000000UL;
-
-static void expect(int wanted, int succeeded, const char *call, int line)
-{
-	int got = succeeded ? 0 : errno;
-	if (got != wanted)
-		fail("line %d: %s: %s, not %s", line, call, got ? strerror(got) : "success", wanted ? strerror(wanted) : "success");
-}
-
-#define EXPECT(wanted, call) expect(wanted, (long)(call) != -1, #call, __LINE__)
 
 static int open_process(pid_t process, unsigned flags) { return syscall(SYS_pidfd_open, process, flags); }
 static int send(int file, int number, siginfo_t *information, unsigned flags)

@@ -3,7 +3,6 @@
  */
 #include "monitor.h"
 
-static void *const nowhere = (void *)0x100000;
 static void *const kernel_side = (void *)(1UL << 63);
 static void *volatile const bad = (void *)8;
 static char *area; /* 16 pages of anonymous memory, the first 8 watched for missing pages */

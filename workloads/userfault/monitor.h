@@ -3,33 +3,20 @@
 #define MONITOR_H
 
 #define _GNU_SOURCE
-#include "../include/workload.h"
-#include <errno.h>
-#include <fcntl.h>
+#include "../include/expected-errors.h"
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define READ_WRITE (PROT_READ | PROT_WRITE)
 #define MISSING UFFDIO_REGISTER_MODE_MISSING
 #define STORES UFFDIO_REGISTER_MODE_WP
 #define MINOR UFFDIO_REGISTER_MODE_MINOR
-
-static void expect(int wanted, int succeeded, const char *call)
-{
-	int got = succeeded ? 0 : errno;
-	if (got != wanted)
-		fail("%s: %s, not %s", call, got ? strerror(got) : "success", wanted ? strerror(wanted) : "success");
-}
-
-#define EXPECT(wanted, call) expect(wanted, (long)(call) != -1, #call)
 
 static long userfaultfd(int flags)
 {

@@ -3,11 +3,11 @@
 //! A file of this kind means one process for ever: when that is gone, it means nothing, and never a later one that bears the same id. It
 //! can be polled, and is ready when the last thread has ended, whether or not anybody has waited for it.
 
+use super::Description;
 use super::file::File;
 use super::filesystem::ANONYMOUS;
 use super::open::anonymous;
 use super::readiness::{Observers, Readiness};
-use super::Description;
 use crate::process::{Process, find_process};
 use crate::syscall::Errno;
 use alloc::boxed::Box;

@@ -4,6 +4,9 @@ use crate::files::{Observers, Readiness};
 use crate::sync::SpinLock;
 
 pub(crate) struct End {
+    /// A lock and no atomic: who looks (`has_come`, after adding its observer) and who changes it (`announce`, before telling observers) must not
+    /// miss each other, and it is the lock that orders them (`Observers::announce` says how). A store that releases and a load that acquires
+    /// would let each see the other's old value.
     has_come: SpinLock<bool>,
     observers: Observers,
 }
