@@ -26,8 +26,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use lock_api::RwLock;
 
@@ -36,7 +35,7 @@ use crate::environment::Environment;
 use crate::frame::FrameRef;
 use crate::object::{Contents, MemoryObject, split};
 use crate::range::PAGE_SIZE;
-use crate::store::{Direction, Store, StoreFailed, Transfer};
+use crate::store::{Direction, Store, Transfer};
 
 const PAGE: usize = PAGE_SIZE as usize;
 /// Mapped pages that one flush takes back, at most; and pages that one flush takes as clean.
@@ -211,31 +210,12 @@ impl<E: Environment> MemoryObject<E> {
     /// # Errors
     /// When not even the first page could be had. A failure later shows as a short count.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, BackingError> {
-        let mut done = 0;
-        while done < bytes.len() {
-            let at = offset + done as u64;
-            let length = self.piece(at, bytes.len() - done);
-            if length == 0 {
-                break;
-            }
+        self.carry(offset, bytes.len(), pages_of, |at, part| {
             let (page, start) = split(at);
-            let found = self.contents.lock().stored_page(page);
-            let step = match found {
-                Ok(frame) => {
-                    frame.read(start, &mut bytes[done..done + length]);
-                    done += length;
-                    Ok(())
-                }
-                Err(BackingError::NotYet) => self.bring_in_run(page, pages_of(start + bytes.len() - done)),
-                Err(error) => Err(error),
-            };
-            match step {
-                Ok(()) => {}
-                Err(error) if done == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(done)
+            let frame = self.contents.lock().stored_page(page)?;
+            frame.read(start, &mut bytes[part]);
+            Ok(())
+        })
     }
 
     /// Copies bytes in, up to the object's end; says how many. May sleep. They are in the store after [`MemoryObject::write_back`].
@@ -243,23 +223,35 @@ impl<E: Environment> MemoryObject<E> {
     /// # Errors
     /// When not even the first page could be had. A failure later shows as a short count.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<usize, BackingError> {
+        // Of the pages behind the first, those that are written as a whole need not come.
+        self.carry(offset, bytes.len(), |_| 1, |at, part| self.write_piece(at, &bytes[part]))
+    }
+
+    /// Has `step` carry bytes from `offset` on, page by page up to the object's end: it is told where, and which of the caller's bytes. A page
+    /// that is not here yet is brought in, with as many as `wanted` makes of the bytes from its start on. Says how many bytes were carried.
+    fn carry(
+        &self,
+        offset: u64,
+        length: usize,
+        wanted: impl Fn(usize) -> u64,
+        mut step: impl FnMut(u64, Range<usize>) -> Result<(), BackingError>,
+    ) -> Result<usize, BackingError> {
         let mut done = 0;
-        while done < bytes.len() {
+        while done < length {
             let at = offset + done as u64;
-            let length = self.piece(at, bytes.len() - done);
-            if length == 0 {
+            let part = done..done + self.piece(at, length - done);
+            if part.is_empty() {
                 break;
             }
-            let step = match self.write_piece(at, &bytes[done..done + length]) {
-                Ok(()) => {
-                    done += length;
-                    Ok(())
+            let (page, start) = split(at);
+            let outcome = match step(at, part.clone()) {
+                Err(BackingError::NotYet) => {
+                    self.bring_in_run(page, wanted(start + length - done)).map(|()| done)
                 }
-                Err(BackingError::NotYet) => self.bring_in(at / PAGE_SIZE),
-                Err(error) => Err(error),
+                outcome => outcome.map(|()| part.end),
             };
-            match step {
-                Ok(()) => {}
+            match outcome {
+                Ok(reached) => done = reached,
                 Err(error) if done == 0 => return Err(error),
                 Err(_) => break,
             }
@@ -319,11 +311,9 @@ impl<E: Environment> MemoryObject<E> {
             // What was written back before was made lasting then.
             return;
         }
-        let mut outcome = Ok(());
-        for transfer in transfers {
-            outcome = stored.store.wait(&transfer).and(outcome);
-        }
-        if stored.store.make_lasting().and(outcome) == Err(StoreFailed) {
+        // All of them are waited for.
+        let failed = transfers.iter().filter(|transfer| stored.store.wait(transfer).is_err()).count();
+        if stored.store.make_lasting().is_err() || failed > 0 {
             stored.failures.fetch_add(1, Relaxed);
         }
     }

@@ -36,11 +36,20 @@ pub(super) fn mapped(machine: &SimulatedEnvironment, cpus: usize, is_shared: boo
     }
 }
 
-/// As `mapped`, shared, and each has stored to the page.
-fn stored(machine: &SimulatedEnvironment, cpus: usize) {
+/// As `mapped`, shared, and each has stored 7 to the page.
+pub(super) fn stored(machine: &SimulatedEnvironment, cpus: usize) {
     mapped(machine, cpus, true);
     for cpu in 1..cpus {
         explorer::as_cpu(cpu, || machine.store(PAGE, 7).expect("it is mapped"));
+    }
+}
+
+/// A CPU's script: it reads the page twice, if that is there so long.
+pub(super) fn read_twice_unless_gone(machine: &SimulatedEnvironment) {
+    for _ in 0..2 {
+        if machine.load(PAGE).is_err() {
+            return;
+        }
     }
 }
 
@@ -303,13 +312,7 @@ pub(in super::super) const TRUNCATE_AND_MUNMAP: Scenario = Scenario {
     cpus: &[
         |machine| machine.truncate(0, 0, pages(PAGE, 1)),
         |machine| machine.unmap(pages(PAGE, 1)),
-        |machine| {
-            for _ in 0..2 {
-                if machine.load(PAGE).is_err() {
-                    return;
-                }
-            }
-        },
+        read_twice_unless_gone,
     ],
     bounds: [1, 2, 3],
     ..Scenario::BASE

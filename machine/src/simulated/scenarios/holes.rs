@@ -3,24 +3,14 @@
 use super::super::SimulatedEnvironment;
 use super::super::scenario::Scenario;
 use super::super::user::pages;
-use super::batch::keep_table;
-use super::{NEXT, PAGE};
+use super::PAGE;
+use super::batch::{self, read_twice_unless_gone};
 
-/// An object, its page 0 mapped shared by a space on all CPUs but the first, each of which has stored 7 there. On CPU 0 another space, in
-/// which nothing is mapped.
+/// As `batch::stored`, and on CPU 0 another space, in which nothing is mapped.
 fn stored(machine: &SimulatedEnvironment, cpus: usize) {
-    let (space, object, other) = (machine.new_space(), machine.new_object(), machine.new_space());
+    batch::stored(machine, cpus);
+    let other = machine.new_space();
     explorer::as_cpu(0, || machine.activate(other));
-    for cpu in 1..cpus {
-        explorer::as_cpu(cpu, || {
-            machine.activate(space);
-            if cpu == 1 {
-                machine.map_object(object, 0, pages(PAGE, 1), true);
-                keep_table(machine, NEXT);
-            }
-            machine.store(PAGE, 7).expect("it is mapped");
-        });
-    }
 }
 
 pub(in super::super) const HOLE_AND_READER: Scenario = Scenario {
@@ -96,13 +86,7 @@ pub(in super::super) const HOLE_AND_MUNMAP: Scenario = Scenario {
     cpus: &[
         |machine| machine.punch(0, 0, pages(PAGE, 1)),
         |machine| machine.unmap(pages(PAGE, 1)),
-        |machine| {
-            for _ in 0..2 {
-                if machine.load(PAGE).is_err() {
-                    return;
-                }
-            }
-        },
+        read_twice_unless_gone,
     ],
     bounds: [1, 2, 3],
     ..Scenario::BASE
