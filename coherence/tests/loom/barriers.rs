@@ -5,13 +5,14 @@
 //! * *Each stores, then loads what the other stores* ([`Exchange`]). Not both may miss the other's store.
 //! * *T leaves word of what it did* ([`follow_the_word`]). Who has the word, and then a barrier, sees what T did before.
 //!
-//! What differs is where T's CPU is at that moment: in user mode, on the way in or out, in a switch, registering.
+//! What differs is where T's CPU is at that moment: in user mode, on the way in or out, in a switch. Processes that register are in
+//! `registration`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed as Plain;
 
-use coherence::{CpuId, CpuSet, Fault, Platform, Reason, Registration, Row};
+use coherence::{CpuId, CpuSet, Fault, Platform, Reason, Row};
 use loom::sync::atomic::Ordering::{Relaxed, SeqCst};
 use loom::sync::atomic::fence;
 
@@ -23,7 +24,7 @@ const CROSSINGS: Scenario = Scenario { counts_crossings: true, ..TWO_CPUS };
 
 /// What both sides of an exchange have loaded, outside the machine's memory.
 #[derive(Default)]
-struct Exchange {
+pub(crate) struct Exchange {
     by_caller: AtomicU64,
     by_thread: AtomicU64,
 }
@@ -55,7 +56,11 @@ impl Exchange {
 }
 
 /// Runs T's script on CPU 1 beside a caller on CPU 0 who uses the same space, and checks their exchange.
-fn exchange(world: &Arc<World>, thread: impl FnOnce(&World, &Exchange) + 'static, barrier: fn(&World)) {
+pub(crate) fn exchange(
+    world: &Arc<World>,
+    thread: impl FnOnce(&World, &Exchange) + 'static,
+    barrier: fn(&World),
+) {
     let exchange = Exchange::new();
     let theirs = exchange.clone();
     beside(world, move |world| thread(world, &theirs), |world| exchange.caller(world, barrier));
@@ -63,26 +68,30 @@ fn exchange(world: &Arc<World>, thread: impl FnOnce(&World, &Exchange) + 'static
 }
 
 /// T stores, and leaves word, in user mode.
-fn leave_word(world: &World) {
+pub(crate) fn leave_word(world: &World) {
     world.x.store(1, Relaxed);
     world.y.store(1, Relaxed);
 }
 
 /// T leaves word, and its CPU goes idle.
-fn go_idle(world: &World) {
+pub(crate) fn go_idle(world: &World) {
     leave_word(world);
     world.go_lazy();
     world.window();
 }
 
 /// T's CPU comes to it, and it exchanges.
-fn come_in(world: &World, exchange: &Exchange) {
+pub(crate) fn come_in(world: &World, exchange: &Exchange) {
     world.activate(0);
     exchange.thread(world);
 }
 
 /// Runs T's script, which leaves word, on CPU 1 beside a caller on CPU 0.
-fn follow_the_word(world: &Arc<World>, thread: impl FnOnce(&World) + 'static, barrier: fn(&World)) {
+pub(crate) fn follow_the_word(
+    world: &Arc<World>,
+    thread: impl FnOnce(&World) + 'static,
+    barrier: fn(&World),
+) {
     beside(world, thread, |world| {
         if world.y.load(Relaxed) == 1 {
             barrier(world);
@@ -95,13 +104,8 @@ fn private(world: &World) {
     world.coherence.barrier(&world.spaces[0]);
 }
 
-fn global(world: &World) {
+pub(crate) fn global(world: &World) {
     world.coherence.global_barrier();
-}
-
-fn register_and_ask(world: &World) {
-    world.coherence.register(&world.spaces[0], Registration::Global);
-    global(world);
 }
 
 fn grace_period(world: &World) {
@@ -113,7 +117,7 @@ fn grace_period(world: &World) {
 }
 
 /// CPU 1 uses space 0.
-fn active(world: &Arc<World>) {
+pub(crate) fn active(world: &Arc<World>) {
     world.on(1, |world| world.activate(0));
 }
 
@@ -250,43 +254,6 @@ pub(crate) const EXITING: Scenario = Scenario {
     ..TWO_CPUS
 };
 
-/// Family C: T's process is registered, and its CPU ran another one.
-pub(crate) const SWITCHING_IN_REGISTERED: Scenario = Scenario {
-    script: |world| {
-        world.on(1, |world| {
-            world.coherence.register(&world.spaces[0], Registration::Global);
-            world.activate(1);
-        });
-        exchange(world, come_in, global);
-    },
-    catches: &[Fault::NoFenceReceiving],
-    ..TWO_CPUS
-};
-
-/// Family C: T's process is registered, and its CPU goes idle.
-pub(crate) const SWITCHING_OUT_REGISTERED: Scenario = Scenario {
-    script: |world| {
-        world.on(1, |world| {
-            world.activate(0);
-            world.coherence.register(&world.spaces[0], Registration::Global);
-        });
-        follow_the_word(world, go_idle, global);
-    },
-    catches: &[Fault::RelaxedLeavingReceivers],
-    ..TWO_CPUS
-};
-
-/// Family C: another thread of T's process registers while T comes back, and then asks for a barrier.
-pub(crate) const REGISTERING: Scenario = Scenario {
-    script: |world| {
-        active(world);
-        world.on(1, World::go_lazy);
-        exchange(world, come_in, register_and_ask);
-    },
-    catches: &[Fault::RegistrationNotTold, Fault::NoFenceComingBack],
-    ..TWO_CPUS
-};
-
 /// Family A, for fetched instructions: T's CPU goes idle. Such a barrier orders accesses too.
 pub(crate) const SWITCHING_OUT_OF_CORES: Scenario = Scenario {
     script: |world| {
@@ -294,65 +261,6 @@ pub(crate) const SWITCHING_OUT_OF_CORES: Scenario = Scenario {
         follow_the_word(world, go_idle, |world| world.coherence.core_barrier(&world.spaces[0]));
     },
     catches: &[Fault::RelaxedLeavingActive],
-    ..TWO_CPUS
-};
-
-/// Family C: T's CPU goes idle, and only then another thread registers. Nothing but the set tells it what T did.
-pub(crate) const REGISTERING_AFTER_SWITCHING_OUT: Scenario = Scenario {
-    script: |world| {
-        active(world);
-        follow_the_word(world, go_idle, register_and_ask);
-    },
-    catches: &[Fault::RelaxedLeavingActive],
-    ..TWO_CPUS
-};
-
-/// Family C: T's CPU goes idle, another thread registers the process, and a third one, which finds it registered, asks. Only the
-/// registration tells it what T did.
-pub(crate) const REGISTERED_BY_ANOTHER: Scenario = Scenario {
-    cpus: 3,
-    preemptions: Some(2),
-    script: |world| {
-        active(world);
-        let cpus = [
-            world.spawn(1, |world| {
-                leave_word(world);
-                world.go_lazy();
-                world.window();
-            }),
-            world.spawn(2, |world| world.coherence.register(&world.spaces[0], Registration::Global)),
-        ];
-        world.on(0, |world| {
-            let has_word = world.y.load(Relaxed) == 1;
-            if has_word && world.spaces[0].is_registered(Registration::Global) {
-                global(world);
-                assert!(world.x.load(Relaxed) == 1, "{UNORDERED}: the word came before the deed");
-            }
-        });
-        cpus.into_iter().for_each(|cpu| cpu.join().unwrap());
-    },
-    catches: &[Fault::RelaxedLeavingActive],
-    ..TWO_CPUS
-};
-
-/// Who finds a process registered relies on all that came before, without any barrier.
-pub(crate) const REGISTRATION_IS_THE_WORD: Scenario = Scenario {
-    script: |world| {
-        // CPU 0, whose thread is the first, registers: loom tries no step early that another thread's look came before, if the stepping one
-        // has looked since.
-        beside(
-            world,
-            |world| {
-                if world.spaces[0].is_registered(Registration::Private) {
-                    assert!(world.x.load(Relaxed) == 1, "{UNORDERED}: the word came before the deed");
-                }
-            },
-            |world| {
-                world.x.store(1, Relaxed);
-                world.coherence.register(&world.spaces[0], Registration::Private);
-            },
-        );
-    },
     ..TWO_CPUS
 };
 

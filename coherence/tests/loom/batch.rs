@@ -6,8 +6,10 @@ use coherence::{Batch, Cause, Fault, Recorded};
 use loom::sync::atomic::Ordering::Relaxed;
 
 use crate::Scenario;
-use crate::machine::{EARLY_RETURN, Hardware, PAGE, World};
-use crate::scenarios::{ABSENT, PRESENT, TWO_CPUS, beside, caches_page_0};
+use crate::hardware::Hardware;
+use crate::machine::{EARLY_RETURN, PAGE, World};
+use crate::operations::{ABSENT, PRESENT};
+use crate::scenarios::{TWO_CPUS, beside, caches_page_0};
 
 /// Takes page 0 out under its table's lock, as an agent does.
 fn take_out<'a>(world: &'a World, lock: &loom::sync::Mutex<()>) -> (Batch<'a, Hardware, ()>, Recorded) {

@@ -7,7 +7,8 @@ use coherence::{Fault, Flush};
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 use crate::Scenario;
-use crate::machine::{LOST_STORE, PAGE, Tables, UNSAFE_FRAME, World};
+use crate::hardware::Tables;
+use crate::machine::{LOST_STORE, PAGE, UNSAFE_FRAME, World};
 use crate::scenarios::{TWO_CPUS, unmap};
 
 /// The device. Its thread is the one that plays CPU 1, which drives it.

@@ -11,7 +11,10 @@
 mod barriers;
 mod batch;
 mod devices;
+mod hardware;
 mod machine;
+mod operations;
+mod registration;
 mod remote;
 mod scenarios;
 
