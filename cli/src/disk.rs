@@ -13,7 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -67,9 +67,14 @@ pub(crate) fn named(texts: &[OsString]) -> Result<Vec<Disk>, Failure> {
         return Err(Failure::usage(format!("a guest has at most {MOST} disks, not {}", texts.len())));
     }
     let disks = texts.iter().map(|text| named_one(text)).collect::<Result<Vec<_>, _>>()?;
-    let place = |disk: &Disk| fs::canonicalize(&disk.image).unwrap_or_else(|_| disk.image.clone());
+    // The file itself, whatever its names: hard links, symbolic links, several nodes of one block device.
+    let place = |disk: &Disk| {
+        let found = fs::metadata(&disk.image).ok()?;
+        let is_device = found.file_type().is_block_device();
+        Some(if is_device { (0, found.rdev()) } else { (found.dev(), found.ino()) })
+    };
     for (index, disk) in disks.iter().enumerate() {
-        let same = disks[..index].iter().find(|other| place(other) == place(disk));
+        let same = disks[..index].iter().find(|other| place(other).is_some() && place(other) == place(disk));
         if same.is_some_and(|other| disk.access == Access::Writable || other.access == Access::Writable) {
             let image = disk.image.display();
             return Err(Failure::usage(format!(
@@ -101,12 +106,17 @@ fn named_one(text: &OsStr) -> Result<Disk, Failure> {
             }
             _ => refused(match error.kind() {
                 io::ErrorKind::NotFound => "there is no such file".into(),
-                io::ErrorKind::PermissionDenied if access == Access::Writable => {
-                    "it may not be written (':ro' behind its name makes it read-only)".into()
-                }
+                io::ErrorKind::NotADirectory => "a part of its path is no folder".into(),
+                io::ErrorKind::PermissionDenied => "reading it is not permitted".into(),
                 _ => error.to_string(),
             }),
         }
+    };
+    let not_writable = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            refused("it may not be written (':ro' behind its name makes it read-only)".into())
+        }
+        _ => failed(error),
     };
     let kind = fs::metadata(&image).map_err(failed)?.file_type();
     if kind.is_dir() {
@@ -115,8 +125,10 @@ fn named_one(text: &OsStr) -> Result<Disk, Failure> {
     if !kind.is_file() && !kind.is_block_device() {
         return Err(refused("it is neither a file nor a block device".into()));
     }
-    let mut options = OpenOptions::new();
-    let mut file = options.read(true).write(access == Access::Writable).open(&image).map_err(failed)?;
+    let mut file = File::open(&image).map_err(failed)?;
+    if access == Access::Writable {
+        OpenOptions::new().write(true).open(&image).map_err(not_writable)?;
+    }
     let size = file.seek(SeekFrom::End(0)).map_err(failed)?;
     if size == 0 || !size.is_multiple_of(SECTOR) {
         return Err(refused(format!(
@@ -183,6 +195,7 @@ mod tests {
         fs::write(path("odd"), [0; 1000]).unwrap();
         fs::write(path("empty"), []).unwrap();
         fs::write(path("a:ro"), [0; 512]).unwrap();
+        fs::hard_link(path("good"), path("same")).unwrap();
         let sentence = |text: OsString| {
             let failure = named(&[text]).unwrap_err();
             assert_eq!(failure.status(), 2);
@@ -196,9 +209,12 @@ mod tests {
         assert!(sentence(path("empty")).contains("but is 0"));
         assert!(sentence(folder.path().into()).contains("it is a folder"));
         assert!(sentence("/dev/null".into()).contains("neither a file nor a block device"));
+        assert!(sentence(path("good/inside")).contains("a part of its path is no folder"));
         assert!(sentence(":ro".into()).contains("--disk takes FILE or FILE:ro"));
         assert!(named(&[path("good"), path("good")]).is_err());
-        assert!(named(&[with("good", ":ro"), with("good", ":ro")]).is_ok());
+        assert!(named(&[path("good"), with("same", ":ro")]).is_err());
+        assert!(named(&[with("good", ":ro"), with("same", ":ro")]).is_ok());
+        assert!(named(&[path("good"), with("a:ro", ":ro")]).is_ok());
         assert!(named(&vec![with("good", ":ro"); MOST + 1]).is_err());
     }
 

@@ -227,7 +227,8 @@ impl Guest {
             line.push("-drive".into());
             line.push(drive(disk, number));
             line.push("-device".into());
-            line.push(format!("{device},drive=disk{number}").into());
+            // What the host has no room for is an error that the guest is told. By itself the emulator would stop the guest, for ever.
+            line.push(format!("{device},drive=disk{number},werror=report").into());
         }
         if let Some(Sanitizer { library, declaration }) = &self.sanitizer {
             line.push("-plugin".into());

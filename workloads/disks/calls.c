@@ -2,6 +2,7 @@
 #include "disks.h"
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -128,6 +129,20 @@ static void read_only(void)
 	fails(pwrite(disk, buffer, 512, 0), EPERM);
 	fails(pwrite(disk, buffer, 512, (off_t)size), EPERM);
 	check(fsync(disk) == 0);
+	/* Nor may it be mapped so that it could be stored to, now or after an mprotect. */
+	check(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, disk, 0) == MAP_FAILED && errno == EINVAL);
+	check(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, disk, 0) == MAP_FAILED && errno == EINVAL);
+	unsigned char *pages = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, disk, 0);
+	check(pages != MAP_FAILED);
+	memset(pages, 255, PAGE);
+	check(munmap(pages, PAGE) == 0);
+	close(disk);
+	disk = open_disk("/dev/vdb", O_RDONLY, &size);
+	pages = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, disk, 0);
+	check(pages != MAP_FAILED);
+	expect(pages, PAGE, 0, 0, "the mapping of /dev/vdb");
+	fails(mprotect(pages, PAGE, PROT_READ | PROT_WRITE), EACCES);
+	check(munmap(pages, PAGE) == 0);
 	close(disk);
 }
 

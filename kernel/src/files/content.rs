@@ -232,7 +232,7 @@ impl File for RegularFile {
         Ok(count)
     }
 
-    fn backing(&self) -> Result<Arc<Backing>, Errno> {
+    fn backing(&self, _may_be_stored_to: bool) -> Result<Arc<Backing>, Errno> {
         Mapping::of(&self.entry)
     }
 }

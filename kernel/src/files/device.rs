@@ -125,7 +125,7 @@ impl File for DeviceFile {
         }
     }
 
-    fn backing(&self) -> Result<Arc<Backing>, Errno> {
+    fn backing(&self, _may_be_stored_to: bool) -> Result<Arc<Backing>, Errno> {
         match self.0 {
             Device::Zero => Ok(crate::memory::zero_backing(u64::MAX)),
             _ => Err(Errno::ENODEV),

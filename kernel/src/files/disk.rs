@@ -248,7 +248,10 @@ impl File for DiskFile {
         Ok(0)
     }
 
-    fn backing(&self) -> Result<Arc<Backing>, Errno> {
+    fn backing(&self, may_be_stored_to: bool) -> Result<Arc<Backing>, Errno> {
+        if may_be_stored_to && self.opening.content.disk.is_read_only() {
+            return Err(Errno::EINVAL);
+        }
         Ok(self.opening.clone())
     }
 }

@@ -75,8 +75,8 @@ pub(crate) trait File: Any + Send + Sync {
         true
     }
 
-    /// The pages that `mmap` shows.
-    fn backing(&self) -> Result<Arc<Backing>, Errno> {
+    /// The pages that `mmap` shows. Of a shared mapping it is said whether the program may store to it, now or after an `mprotect`.
+    fn backing(&self, _may_be_stored_to: bool) -> Result<Arc<Backing>, Errno> {
         Err(Errno::ENODEV)
     }
 }

@@ -96,7 +96,7 @@ fn file_object(file: &crate::files::Description, flags: u32, rights: Rights) -> 
     if rights.contains(Rights::EXECUTE) && !file.file().may_be_executed() {
         return Err(Errno::EPERM);
     }
-    let object = file.file().backing()?;
+    let object = file.file().backing(is_shared && may.contains(Rights::WRITE))?;
     if flags & abi::MAP_GROWSDOWN != 0 {
         return Err(Errno::EINVAL);
     }
