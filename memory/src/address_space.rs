@@ -240,8 +240,11 @@ impl<E: Environment> AddressSpace<E> {
                         return self.release_large(large);
                     }
                 };
-                for (address, _) in leaf.used_pages(part) {
+                for (address, _) in leaf.used_entries(part) {
                     let old = leaf.replace(address, Entry::EMPTY);
+                    if !old.holds_page() {
+                        continue;
+                    }
                     let frame = old.frame();
                     if is_shared && old.has(Bits::DIRTY) {
                         frames.note_dirty(frame);

@@ -19,6 +19,7 @@ use crate::object::MemoryObject;
 use crate::page_table::LEAF_SPAN;
 use crate::range::PageRange;
 use crate::rights::{Access, Rights};
+use crate::unmap::Guards;
 
 /// What is advised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,9 +145,9 @@ impl<E: Environment> AddressSpace<E> {
                 return self.drop_pages_alone(range, cause, even_locked);
             }
             let mut changes = self.changes_under_lock(cause);
-            let dropped = for_each_droppable(&layout, range, (cause, even_locked), |part| {
+            let dropped = for_each_droppable(&layout, range, (cause, even_locked), |part, guards| {
                 if let Some(leaf) = &mut leaf {
-                    self.zap_leaf(leaf, part, &mut changes);
+                    self.zap_leaf(leaf, part, guards, &mut changes);
                 }
             });
             if is_made(Mistake::DropFlushedAfterUnlock) {
@@ -163,8 +164,8 @@ impl<E: Environment> AddressSpace<E> {
         let layout = self.exclusive();
         let mut changes = self.changes(cause);
         self.cut(&layout.tables, range, &mut changes);
-        for_each_droppable(&layout, range, (cause, even_locked), |part| {
-            self.zap(&layout.tables, part, &mut changes);
+        for_each_droppable(&layout, range, (cause, even_locked), |part, guards| {
+            self.zap(&layout.tables, part, guards, &mut changes);
         })
     }
 
@@ -293,14 +294,14 @@ fn for_each_droppable<E: Environment>(
     layout: &Layout<E>,
     range: PageRange,
     refusal: (Cause, bool),
-    mut drop_part: impl FnMut(PageRange),
+    mut drop_part: impl FnMut(PageRange, Guards),
 ) -> Result<(), Error> {
     for area in layout.areas.overlapping(range) {
         if is_refused(area, refusal) {
             return Err(Error::Invalid);
         }
         if let Some(part) = area.range().intersection(&range) {
-            drop_part(part);
+            drop_part(part, if area.backing().is_some() { Guards::Stay } else { Guards::Go });
         }
     }
     if layout.areas.is_covered(range) { Ok(()) } else { Err(Error::OutOfMemory) }

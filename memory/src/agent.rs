@@ -10,6 +10,7 @@ use crate::address_space::AddressSpace;
 use crate::entry::{Bits, Entry};
 use crate::environment::Environment;
 use crate::range::{PAGE_SIZE, PageRange, round_down};
+use crate::unmap::Guards;
 
 impl<E: Environment> AddressSpace<E> {
     /// Takes out the page that is at one of these addresses, and is looked for in this order: empties its entry, flushes that
@@ -24,11 +25,11 @@ impl<E: Environment> AddressSpace<E> {
         let page = round_down(address);
         let Some(part) = PageRange::between(page, page + PAGE_SIZE) else { return false };
         let Some(mut leaf) = self.tables_in_place.leaf(page) else { return false };
-        if leaf.entry(page).is_empty() {
+        if !leaf.entry(page).holds_page() {
             return false;
         }
         let mut changes = self.changes_under_lock(Cause::Madvise);
-        self.zap_leaf(&mut leaf, part, &mut changes);
+        self.zap_leaf(&mut leaf, part, Guards::Go, &mut changes);
         changes.finish();
         true
     }
@@ -40,7 +41,7 @@ impl<E: Environment> AddressSpace<E> {
         let page = round_down(address);
         let Some(mut leaf) = self.tables_in_place.leaf(page) else { return };
         let mut changes = self.changes_under_lock(Cause::Mprotect);
-        if leaf.entry(page).is_empty() {
+        if !leaf.entry(page).holds_page() {
             return;
         }
         if let Some((old, new)) = leaf.update(page, |old| Some(old.without(Bits::WRITABLE | Bits::DIRTY))) {

@@ -2,8 +2,8 @@
 //!
 //! Of the bits that hardware ignores we use two. `RESIDENT` says that the entry holds a reference to its frame, also
 //! while the entry is not present because the mapping allows nothing (`PROT_NONE`). `GUARDED` says that a monitor is to hear
-//! of a store before it is made (`userfault_guard`): such an entry is never writable, whatever its area allows. An entry that is zero is empty;
-//! there are no others.
+//! of a store before it is made (`userfault_guard`): such an entry is never writable, whatever its area allows. An entry that is zero is empty.
+//! One that has `GUARDED` alone holds no page, and says that the page which comes is guarded.
 
 use coherence::Translation;
 
@@ -52,6 +52,8 @@ pub(crate) struct Entry(u64);
 impl Entry {
     /// Nothing is mapped.
     pub(crate) const EMPTY: Self = Self(0);
+    /// Nothing is mapped, and what comes is guarded.
+    pub(crate) const GUARD: Self = Self(Bits::GUARDED.bits());
 
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self(bits)
@@ -124,6 +126,11 @@ impl Entry {
         self.without(Bits::WRITABLE).with(Bits::GUARDED)
     }
 
+    /// What stays where this page is taken out, but can be had again: its guard, if it has one.
+    pub(crate) fn left_behind(self) -> Self {
+        if self.has(Bits::GUARDED) { Self::GUARD } else { Self::EMPTY }
+    }
+
     pub(crate) fn with(self, bits: Bits) -> Self {
         Self(self.0 | bits.bits())
     }
@@ -142,6 +149,11 @@ impl Entry {
 
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// Whether it holds a page, as neither an empty entry nor a guard alone does.
+    pub(crate) fn holds_page(self) -> bool {
+        self.has(Bits::RESIDENT)
     }
 
     pub(crate) fn is_present(self) -> bool {
@@ -225,5 +237,13 @@ mod tests {
         let raised = entry.with_rights(Rights::empty(), false).with_rights(Rights::all(), true);
         assert!(!raised.permits(Access::WRITE) && raised.permits(Access::READ) && raised.has(Bits::GUARDED));
         assert!(raised.without(Bits::GUARDED).with_rights(Rights::all(), true).permits(Access::WRITE));
+    }
+
+    #[test]
+    fn a_guard_stays_where_its_page_was_and_is_no_page() {
+        let entry = Entry::page(FrameNumber(7), Rights::all(), true);
+        assert_eq!((entry.left_behind(), entry.guarded().left_behind()), (Entry::EMPTY, Entry::GUARD));
+        assert!(entry.holds_page() && !Entry::GUARD.holds_page() && !Entry::GUARD.is_empty());
+        assert!(!Entry::GUARD.permits(Access::READ) && !Translation::from(Entry::GUARD).present);
     }
 }

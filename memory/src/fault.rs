@@ -5,7 +5,8 @@
 //! installs it only if the entry is still what it was; else another CPU was faster, and we look again.
 //!
 //! In an area that is watched, the fault may be its monitor's to resolve (`userfault`). Else what the entry says decides:
-//! * empty: bring in the page, or a large one around it (`large`). Nothing can be cached, so nothing is flushed.
+//! * empty: bring in the page, or a large one around it (`large`). Nothing can be cached, so nothing is flushed. Where it says that the page
+//!   is guarded it comes guarded, and a store then finds it so.
 //! * allows the access: *spurious* if hardware said that the page was present (it held an older entry, with less
 //!   rights, which the fault itself dropped), else *raced*: another CPU brought the page in. Either way: retry.
 //! * not writable, but the area is: `copy_on_write`.
@@ -100,6 +101,8 @@ impl<E: Environment> AddressSpace<E> {
                     Some(attempt) => attempt,
                     None => self.bring_in(&layout, area, page, access)?,
                 }
+            } else if !seen.holds_page() {
+                self.bring_in_guarded(&layout, area, page, access)?
             } else if seen.permits(access) {
                 if present {
                     self.note_spurious(page);
@@ -154,6 +157,20 @@ impl<E: Environment> AddressSpace<E> {
         Ok(())
     }
 
+    /// Maps a page where the entry is a guard alone, for no more than loads: a store looks again.
+    #[cold]
+    fn bring_in_guarded(
+        &self,
+        layout: &Layout<E>,
+        area: &Area<E>,
+        page: u64,
+        access: Access,
+    ) -> Result<Attempt, Fault> {
+        let attempt =
+            self.bring_in_as(layout, area, page, Access { write: false, ..access }, Entry::GUARD)?;
+        Ok(if access.write && matches!(attempt, Attempt::Done) { Attempt::Again } else { attempt })
+    }
+
     /// Maps a page where the entry is empty.
     fn bring_in(
         &self,
@@ -161,6 +178,19 @@ impl<E: Environment> AddressSpace<E> {
         area: &Area<E>,
         page: u64,
         access: Access,
+    ) -> Result<Attempt, Fault> {
+        self.bring_in_as(layout, area, page, access, Entry::EMPTY)
+    }
+
+    /// Maps a page where the entry is `seen`, which holds none.
+    #[inline]
+    fn bring_in_as(
+        &self,
+        layout: &Layout<E>,
+        area: &Area<E>,
+        page: u64,
+        access: Access,
+        seen: Entry,
     ) -> Result<Attempt, Fault> {
         let object = area.backing().and_then(|backing| backing.object());
         let cuts = object.map(MemoryObject::cuts);
@@ -189,10 +219,15 @@ impl<E: Environment> AddressSpace<E> {
             // Set now what hardware would set next.
             entry = entry.with(Bits::DIRTY);
         }
+        if seen.has(Bits::GUARDED) {
+            entry = entry.guarded();
+        }
         let Some(mut leaf) = layout.tables.leaf_or_create(page)? else {
             return Ok(Attempt::Again);
         };
-        if !leaf.entry(page).is_empty() {
+        let now = leaf.entry(page);
+        // Guarded since, or no longer: then this is another fault.
+        if now.holds_page() || (now != seen && !is_made(Mistake::AbsentGuardOverwritten)) {
             return Ok(Attempt::Again);
         }
         if object.map(MemoryObject::cuts) != cuts && !is_made(Mistake::LostPageMapped) {
@@ -203,7 +238,7 @@ impl<E: Environment> AddressSpace<E> {
             // A batch may have taken another page out here and not flushed yet. Some CPU would go on using that beside this (D4).
             self.environment.coherence().settle(self.space(), Cause::Reclaim);
         }
-        // No flush for this page: the entry was empty, and no CPU caches that.
+        // No flush for this page: the entry was not present, and no CPU caches that.
         leaf.replace(page, entry);
         drop(leaf);
         if let Some(frame) = frame {
@@ -238,7 +273,7 @@ impl<E: Environment> AddressSpace<E> {
             return Attempt::Again;
         };
         let mut changes = self.changes_under_lock(Cause::Mprotect);
-        if leaf.entry(page).is_empty() {
+        if !leaf.entry(page).holds_page() {
             return Attempt::Again;
         }
         if let Some((old, new)) = leaf.update(page, |old| Some(self.entry_for(area, old))) {

@@ -90,9 +90,12 @@ impl<E: Environment> AddressSpace<E> {
             }
             let stays_guarded = inherited.has_flag(AreaFlags::WATCHED_STORES);
             copy.areas.push(inherited);
-            let is_needed = !area.is_shared() && area.has_private_pages();
+            let is_needed = !area.is_shared() && (area.has_private_pages() || stays_guarded);
             if is_needed && !area.has_flag(AreaFlags::WIPED_ON_FORK) {
                 self.copy_pages(child, (layout, &copy), area, stays_guarded, changes)?;
+            }
+            if stays_guarded && area.backing().is_some() {
+                copy_guards(layout, &copy, area)?;
             }
         }
         Ok(())
@@ -126,6 +129,9 @@ impl<E: Environment> AddressSpace<E> {
             let mut copied = 0;
             for (address, seen) in leaf.used_pages(part) {
                 if self.is_zero_frame(seen.frame()) {
+                    if stays_guarded && seen.has(Bits::GUARDED) {
+                        target.replace(address, seen);
+                    }
                     continue;
                 }
                 let mut shared = seen;
@@ -147,4 +153,23 @@ impl<E: Environment> AddressSpace<E> {
             Ok(())
         })
     }
+}
+
+/// Guards in a child, where an area stays watched, the pages that are guarded here and that it has not got: they come by a fault.
+fn copy_guards<E: Environment>(
+    layout: &Layout<E>,
+    copy: &Layout<E>,
+    area: &Area<E>,
+) -> Result<(), OutOfMemory> {
+    layout.tables.try_for_each(area.range(), |mapping, part| {
+        let Mapping::Leaf(leaf) = mapping else { return Ok(()) };
+        for (address, _) in leaf.used_entries(part).filter(|(_, entry)| entry.has(Bits::GUARDED)) {
+            if let Some(mut target) = copy.tables.leaf_or_create(address)?
+                && target.entry(address).is_empty()
+            {
+                target.guard_absent(address);
+            }
+        }
+        Ok(())
+    })
 }

@@ -29,7 +29,7 @@ impl<E: Environment> AddressSpace<E> {
                 };
                 let index = ((page - range.start()) / PAGE_SIZE) as usize;
                 if let Some(slot) = answer.get_mut(index) {
-                    *slot = !layout.tables.peek(page).is_empty() || is_in_object();
+                    *slot = layout.tables.peek(page).holds_page() || is_in_object();
                 }
                 page += PAGE_SIZE;
             }

@@ -76,6 +76,12 @@ impl<'a, E: Environment> Leaf<'a, E> {
         old
     }
 
+    /// Guards the page of an entry that holds none.
+    pub(crate) fn guard_absent(&mut self, address: u64) {
+        debug_assert!(!self.entry(address).holds_page());
+        self.replace(address, Entry::GUARD);
+    }
+
     /// Changes a non-empty entry into another in one step, so that no CPU ever finds it absent. Returns old and new;
     /// `None` if `change` wants none.
     pub(crate) fn update(
@@ -126,8 +132,13 @@ impl<'a, E: Environment> Leaf<'a, E> {
         *self.used == 0
     }
 
-    /// The pages of `part`, which lies in this table, whose entries are not empty.
+    /// The pages of `part`, which lies in this table, whose entries hold one.
     pub(crate) fn used_pages(&self, part: PageRange) -> impl Iterator<Item = (u64, Entry)> + use<'a, E> {
+        self.used_entries(part).filter(|(_, entry)| entry.holds_page())
+    }
+
+    /// As [`Leaf::used_pages`], with the guards of pages that are not there.
+    pub(crate) fn used_entries(&self, part: PageRange) -> impl Iterator<Item = (u64, Entry)> + use<'a, E> {
         let words = self.words;
         let entries = &words[index(part.start(), 0)..][..part.pages() as usize];
         entries.iter().enumerate().filter_map(move |(offset, word)| {

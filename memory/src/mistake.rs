@@ -47,6 +47,12 @@ pub enum Mistake {
     GuardFlushedAfterUnlock,
     /// A page that is no longer guarded becomes writable, whoever else it belongs to.
     UnguardedWithoutAskingWhoOwns,
+    /// The guard of a page goes when the page is taken out, which can be had again.
+    GuardGoesWithThePage,
+    /// A fault that found no page, and no guard, puts the page in where there is a guard by now.
+    AbsentGuardOverwritten,
+    /// A page that is not there is guarded without asking whether CPUs have still to drop it.
+    GuardTrustsEmptyEntries,
     /// A fault looks at an entry to see whether it is guarded, and once more to decide what to do.
     GuardLostInCopy,
     /// Pages that come to where nobody watches stay guarded.

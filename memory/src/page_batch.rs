@@ -34,15 +34,17 @@ impl<'a, E: Environment> PageBatch<'a, E> {
         Self { environment, batch: Some(batch), spaces: Vec::new() }
     }
 
-    /// Takes out an entry, under its table's lock, with the reference that it held; says what it was.
+    /// Takes out a page's entry, under its table's lock, with the reference that it held; says what it was. A guard stays.
     pub(crate) fn take_out(
         &mut self,
         space: &Arc<AddressSpace<E>>,
         leaf: &mut Leaf<'_, E>,
         address: u64,
     ) -> Entry {
-        let old = leaf.replace(address, Entry::EMPTY);
-        self.changed(space, address, old, Entry::EMPTY);
+        let keeps_guard = !is_made(Mistake::GuardGoesWithThePage);
+        let left = if keeps_guard { leaf.entry(address).left_behind() } else { Entry::EMPTY };
+        let old = leaf.replace(address, left);
+        self.changed(space, address, old, left);
         if old.has(Bits::DIRTY) {
             self.environment.frames().note_dirty(old.frame());
         }

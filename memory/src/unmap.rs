@@ -16,6 +16,15 @@ use crate::mistake::{Mistake, is_made};
 use crate::page_table::{LEAF_SPAN, Mapping, PageTable};
 use crate::range::PageRange;
 
+/// What becomes of guards where pages are taken out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guards {
+    /// They are for whatever comes: the area shows an object, which may have the page still.
+    Stay,
+    /// They were the page's, or nothing can come.
+    Go,
+}
+
 impl<E: Environment> AddressSpace<E> {
     /// Removes all mappings in a range (`munmap`). That there are none is no error.
     ///
@@ -37,7 +46,7 @@ impl<E: Environment> AddressSpace<E> {
         layout.announce_unmap(range);
         let mut changes = self.changes(cause);
         self.cut(&layout.tables, range, &mut changes);
-        self.zap(&layout.tables, range, &mut changes);
+        self.zap(&layout.tables, range, Guards::Go, &mut changes);
         // After its entries are empty an area leaves its object's list, and after that its tables are unhooked (`mappings`).
         layout.areas.remove(range);
         self.take_spare_tables(layout, range, &mut changes);
@@ -62,24 +71,41 @@ impl<E: Environment> AddressSpace<E> {
     }
 
     /// Empties all entries of a range, which no large page reaches into, and takes over the references that they held.
-    pub(crate) fn zap(&self, tables: &PageTable<E>, range: PageRange, changes: &mut Changes<'_, E>) {
+    pub(crate) fn zap(
+        &self,
+        tables: &PageTable<E>,
+        range: PageRange,
+        guards: Guards,
+        changes: &mut Changes<'_, E>,
+    ) {
         tables.for_each(range, |mapping, part| match mapping {
-            Mapping::Leaf(leaf) => self.zap_leaf(leaf, part, changes),
+            Mapping::Leaf(leaf) => self.zap_leaf(leaf, part, guards, changes),
             Mapping::Large(large) => self.zap_large(large, part, changes),
         });
     }
 
     /// As [`AddressSpace::zap`], for a part of one table.
-    pub(crate) fn zap_leaf(&self, leaf: &mut Leaf<'_, E>, part: PageRange, changes: &mut Changes<'_, E>) {
+    pub(crate) fn zap_leaf(
+        &self,
+        leaf: &mut Leaf<'_, E>,
+        part: PageRange,
+        guards: Guards,
+        changes: &mut Changes<'_, E>,
+    ) {
         changes.settle();
         if leaf.is_empty() {
             return;
         }
         let mut gone = 0;
-        for (address, _) in leaf.used_pages(part) {
-            let old = leaf.replace(address, Entry::EMPTY);
+        for (address, seen) in leaf.used_entries(part) {
+            // Guards change under the table's lock only, so that it is as it was seen.
+            let left = if guards == Guards::Stay { seen.left_behind() } else { Entry::EMPTY };
+            let old = leaf.replace(address, left);
+            if !old.holds_page() {
+                continue;
+            }
             if !leaf.is_hidden() {
-                changes.changed(address, old, Entry::EMPTY);
+                changes.changed(address, old, left);
             }
             if old.has(Bits::DIRTY) {
                 self.environment.frames().note_dirty(old.frame());

@@ -166,7 +166,7 @@ impl<E: Environment> AddressSpace<E> {
         entry: Entry,
         access: Access,
     ) -> Option<Reason> {
-        if !entry.is_empty() {
+        if entry.holds_page() {
             return (access.write && entry.has(Bits::GUARDED)).then_some(Reason::Guarded);
         }
         let (watches_missing, watches_minor) =
@@ -231,7 +231,8 @@ fn can_be_watched<E: Environment>(area: &Area<E>, watch: Watch) -> bool {
     match area.backing() {
         None => !watch.contains(Watch::MINOR),
         Some(backing) => {
-            backing.object().is_some_and(|object| !object.is_stored()) && !watch.contains(Watch::STORES)
+            // The pages of a disk are written out by whoever cleans them, and come back from there.
+            backing.object().is_some_and(|object| !object.is_stored())
         }
     }
 }

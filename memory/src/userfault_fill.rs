@@ -115,7 +115,9 @@ impl<E: Environment> AddressSpace<E> {
             let cuts = object.map(MemoryObject::cuts);
             let ready = self.ready(area, page, content)?;
             let Some(mut leaf) = layout.tables.leaf_or_create(page)? else { return Err(Error::Exists) };
-            if !leaf.entry(page).is_empty() {
+            let there = leaf.entry(page);
+            // Linux takes a guard for a page, too, where it would map the page of zeroes. Else what is filled in replaces it.
+            if there.holds_page() || (ready.frame.is_none() && !there.is_empty()) {
                 return Err(Error::Exists);
             }
             if object.map(MemoryObject::cuts) != cuts {
@@ -133,7 +135,7 @@ impl<E: Environment> AddressSpace<E> {
             if ready.is_own && !area.is_shared() {
                 area.note_private_page();
             }
-            // No flush: the entry was empty.
+            // No flush: the entry was not present.
             leaf.replace(page, entry);
             drop(leaf);
             if let Some(frame) = ready.frame {

@@ -16,6 +16,20 @@ static void prepare_unguarded(long iteration)
 }
 static void change_guard(long iteration) { (void)iteration; set_guard(page, PAGE, 1); }
 
+/* The same with a page of shared memory, which stays guarded when the mapping drops it. */
+static void place_watched_shared(void)
+{
+	place_among_neighbours();
+	check(mmap((void *)page, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page);
+	watch_stores(page, PAGE);
+}
+static void change_guard_and_drop(long iteration)
+{
+	set_guard(page, PAGE, 1);
+	if (iteration % 2)
+		check(madvise((void *)page, PAGE, MADV_DONTNEED) == 0);
+}
+
 static void place_watched_batch(void)
 {
 	place_batch();

@@ -407,6 +407,7 @@ static const struct litmus {
 	{"cow-write", place_batch, prepare_shared_copy, touch_batch, change_by_store, access_new_copy, NULL},
 	{"fork-write", place_batch, prepare_for_fork, touch_batch_by_store, change_fork, access_by_store, after_fork},
 	{"guard", place_watched, prepare_unguarded, touch_by_store, change_guard, access_may_not_store, NULL},
+	{"guard-shared", place_watched_shared, prepare_unguarded, touch_by_store, change_guard_and_drop, access_may_not_store, NULL},
 	{"guard-fork", place_watched_batch, prepare_unguarded_batch, touch_batch_by_store, change_guard_and_fork, access_guarded, after_fork},
 };
 

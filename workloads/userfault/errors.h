@@ -10,7 +10,7 @@ static char *area; /* 16 pages of anonymous memory, the first 8 watched for miss
 #define SUPPORTED                                                                                                            \
 	(UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE |   \
 	 UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_SIGBUS | UFFD_FEATURE_THREAD_ID |              \
-	 UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_EXACT_ADDRESS)
+	 UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_EXACT_ADDRESS | UFFD_FEATURE_WP_HUGETLBFS_SHMEM)
 
 /* Runs a part in a child that is nobody. */
 static void as_nobody(void (*part)(void))

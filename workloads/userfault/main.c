@@ -4,6 +4,7 @@
 #include "errors.h"
 #include "modes.h"
 #include "guards.h"
+#include "shared_guards.h"
 #include "events.h"
 
 static const struct part {
@@ -13,6 +14,7 @@ static const struct part {
 	{ "errors", check_errors },
 	{ "modes", check_modes },
 	{ "guards", check_guards },
+	{ "shared-guards", check_shared_guards },
 	{ "events", check_events },
 };
 

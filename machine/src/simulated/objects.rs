@@ -57,6 +57,11 @@ impl SimulatedEnvironment {
         });
     }
 
+    /// `ftruncate` to the size that it had at first.
+    pub(super) fn grow(&self, number: usize) {
+        self.object(number).truncate(ORIGINAL.len() as u64);
+    }
+
     /// `fallocate(FALLOC_FL_PUNCH_HOLE)` of a page, which space 0 has mapped at `range`.
     pub(super) fn punch(&self, number: usize, page: u64, range: PageRange) {
         let (object, space) = (self.object(number), self.space(0));

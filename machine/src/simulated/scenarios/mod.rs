@@ -10,6 +10,7 @@ pub(super) mod cores;
 pub(super) mod devices;
 pub(super) mod eviction;
 pub(super) mod gathers;
+pub(super) mod guarded_objects;
 pub(super) mod holes;
 pub(super) mod large_pages;
 pub(super) mod lazy;
@@ -192,6 +193,14 @@ pub(super) const ALL: &[&Scenario] = &[
     &userfault::GUARD_AND_COPY,
     &userfault::UNGUARD_AND_CHILD,
     &userfault::GUARDED_PAGE_MOVES,
+    &guarded_objects::GUARDED_PAGE_AND_HOLE,
+    &guarded_objects::GUARDED_PAGE_AND_RECLAIM,
+    &guarded_objects::GUARDED_PAGE_AND_CLEANING,
+    &guarded_objects::GUARDED_PAGE_DROPPED,
+    &guarded_objects::GUARDED_PAGE_AND_TRUNCATE,
+    &guarded_objects::GUARD_OF_AN_ABSENT_PAGE_AND_WRITER,
+    &guarded_objects::GUARD_BESIDE_RECLAIM,
+    &guarded_objects::GUARD_OF_A_SHARED_PAGE_AND_FORK,
     &userfault::FAULT_AND_FILL,
     &userfault::FAULT_AND_UNWATCH,
     &userfault::FAULT_AND_MUNMAP,
