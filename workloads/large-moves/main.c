@@ -5,6 +5,8 @@
  * beside-writers  a thread moves a mapping to and fro while others count in it, at whichever of the two places they find it: no count
  *                 may be lost, and a place that has been left must fault on every CPU as soon as mremap has returned
  * beside-forks    the same while another thread forks: a child finds the whole mapping at one place, and nothing at the other
+ * middle          a page of a file is taken out of the middle of its mapping and put back, between neighbours that it may become one area with or
+ *                 not: every page shows what the file has there (Linux 6.3 showed another one: 7e7757876f25)
  * errors          what cannot be done has Linux's errno, and leaves everything as it was
  */
 #include "../include/expected-errors.h"
@@ -210,13 +212,13 @@ static void before_a_move(void)
 	__atomic_add_fetch(&turn, 1, __ATOMIC_SEQ_CST);
 }
 
+/* The other place stays taken, without any right, until the first move replaces it: the stacks of threads would fit there. */
 static void prepare_places(int flags)
 {
 	moved_length = MOST_TABLES * TABLE;
 	for (int place = 0; place < 2; place++)
 		places[place] = aligned_place(moved_length);
 	map_at(places[0], moved_length, flags);
-	check(munmap(places[1], moved_length) == 0);
 	left = -1;
 }
 
@@ -301,6 +303,30 @@ static void beside_forks(long forks)
 	printf("part=beside-forks forks=%ld\n", forks);
 }
 
+/* ---- out of the middle and back ---- */
+
+static void middle(void)
+{
+	static const int changed[] = {-1, 2, 0};
+	int file = memfd_create("middle", MFD_CLOEXEC), fixed = MREMAP_MAYMOVE | MREMAP_FIXED;
+	for (long page = 0; page < 4; page++)
+		check(pwrite(file, &page, sizeof page, page * (long)PAGE) == sizeof page);
+	for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
+		char *pages = mmap(NULL, 4 * PAGE, READ_WRITE, MAP_SHARED, file, 0), *aside = pages + 3 * PAGE;
+		check(pages != MAP_FAILED && mremap(pages + PAGE, PAGE, PAGE, fixed, aside) == aside);
+		if (changed[i] >= 0)
+			check(mprotect(pages + changed[i] * PAGE, PAGE, PROT_READ) == 0);
+		check(mremap(aside, PAGE, PAGE, fixed, pages + PAGE) == pages + PAGE);
+		/* Nothing has been touched yet, so that it is the areas that say which page lies where. */
+		for (long page = 0; page < 3; page++)
+			if (*(long *)(pages + page * PAGE) != page)
+				fail("page %ld of a file shows page %ld", page, *(long *)(pages + page * PAGE));
+		check(munmap(pages, 3 * PAGE) == 0);
+	}
+	check(close(file) == 0);
+	puts("part=middle");
+}
+
 /* ---- errors ---- */
 
 static void errors(void)
@@ -348,6 +374,7 @@ int main(int argc, char **argv)
 	beside_writers(rounds, (int)writers, MAP_PRIVATE);
 	beside_writers(rounds, (int)writers, MAP_SHARED);
 	beside_forks(forks);
+	middle();
 	errors();
 	puts("ok");
 	return 0;

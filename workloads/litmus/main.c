@@ -13,69 +13,25 @@
  *
  * A stale access is counted, not fatal; the program then exits with 1 and says how many of how many were stale.
  */
-#include "../include/workload.h"
+#include "../include/faulting.h"
+#include "../include/hand-over.h"
 #include "../include/large-pages.h"
 #include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 
 #define MOST_READERS 63
 #define BATCH 64 /* pages that one fork serves */
 
-#define FAULTED (-1L)
+/* ---- the hand-over between changer and readers ---- */
 
-/* Loads or stores; gives FAULTED if the access faulted. */
-long load(volatile long *place);
-long store(volatile long *place, long value);
-__asm__(".text\n"
-	".globl load\n.type load, @function\nload:\n\tmov (%rdi), %rax\n\tret\n"
-	".globl store\n.type store, @function\nstore:\n\tmov %rsi, (%rdi)\n\txor %eax, %eax\n\tret\n"
-	".globl faulted\nfaulted:\n\tmov $-1, %rax\n\tret\n");
-extern char faulted[];
-
-static void on_fault(int signal, siginfo_t *information, void *context)
-{
-	ucontext_t *registers = context;
-	uintptr_t place = (uintptr_t)registers->uc_mcontext.gregs[REG_RIP];
-	(void)signal;
-	if (place != (uintptr_t)load && place != (uintptr_t)store)
-		end_with(1, "a fault at %p by the instruction at %lx", information->si_addr, (unsigned long)place);
-	registers->uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)faulted;
-}
-
-/* ---- the hand-over between changer and readers; one cache line each ---- */
-
-struct line {
-	long value;
-	long stale;	 /* accesses that saw the old mapping */
-	long stale_next; /* touches that saw an even older one */
-} __attribute__((aligned(64)));
-
-/* In shared memory, for a page of the program's own would be copied in the forking cases, and the copy might not be seen: the hand-over
- * must not depend on what is tested. */
 static struct board {
 	struct line prepared, changed, touched[MOST_READERS], accessed[MOST_READERS];
+	/* Counted by each reader: accesses that saw the old mapping, and touches that saw an even older one. */
+	struct count {
+		long stale, stale_touches;
+	} __attribute__((aligned(64))) counts[MOST_READERS];
 } *board;
 static int readers;
-
-static void say(struct line *line, long value)
-{
-	__atomic_store_n(&line->value, value, __ATOMIC_RELEASE);
-}
-
-static void wait_for(struct line *line, long value)
-{
-	while (__atomic_load_n(&line->value, __ATOMIC_ACQUIRE) != value)
-		relax();
-}
-
-static void wait_for_all(struct line *lines, long value)
-{
-	for (int reader = 0; reader < readers; reader++)
-		wait_for(&lines[reader], value);
-}
 
 /* ---- the cases ---- */
 
@@ -421,11 +377,11 @@ static void *read_always(void *argument)
 	for (long iteration = 1; iteration <= iterations; iteration++) {
 		wait_for(&board->prepared, iteration);
 		if (!litmus->touch(self, iteration))
-			board->touched[self].stale_next++;
+			board->counts[self].stale_touches++;
 		say(&board->touched[self], iteration);
 		wait_for(&board->changed, iteration);
 		if (!litmus->access(self, iteration))
-			board->accessed[self].stale++;
+			board->counts[self].stale++;
 		say(&board->accessed[self], iteration);
 	}
 	return NULL;
@@ -436,10 +392,10 @@ static void change_always(void)
 	for (long iteration = 1; iteration <= iterations; iteration++) {
 		litmus->prepare(iteration);
 		say(&board->prepared, iteration);
-		wait_for_all(board->touched, iteration);
+		wait_for_each(board->touched, readers, iteration);
 		litmus->change(iteration);
 		say(&board->changed, iteration);
-		wait_for_all(board->accessed, iteration);
+		wait_for_each(board->accessed, readers, iteration);
 		if (litmus->after)
 			litmus->after(iteration);
 	}
@@ -468,10 +424,8 @@ int main(int argc, char **argv)
 		fputs("\n", stderr);
 		return 2;
 	}
-	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
-	check(sigaction(SIGSEGV, &action, NULL) == 0 && sigaction(SIGBUS, &action, NULL) == 0);
-	board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	check(board != MAP_FAILED);
+	recover_from_faults();
+	board = shared_memory(sizeof *board);
 	litmus->place();
 	bind_to(cpus[0]);
 	pthread_t threads[MOST_READERS];
@@ -481,8 +435,8 @@ int main(int argc, char **argv)
 	long stale = child_saw_change, stale_touches = 0;
 	for (int i = 0; i < readers; i++) {
 		check(pthread_join(threads[i], NULL) == 0);
-		stale += board->accessed[i].stale;
-		stale_touches += board->touched[i].stale_next;
+		stale += board->counts[i].stale;
+		stale_touches += board->counts[i].stale_touches;
 	}
 	printf("case=%s readers=%d iterations=%ld stale=%ld stale_touches=%ld\n", litmus->name, readers, iterations, stale,
 	       stale_touches);
