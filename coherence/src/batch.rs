@@ -286,7 +286,7 @@ impl<P: Platform, L> Drop for Batch<'_, P, L> {
 
 /// What batches have recorded in a space and nobody is known to have flushed: the greatest generation of a record, or 0.
 #[derive(Debug)]
-pub(crate) struct Batched(AtomicU64);
+pub(crate) struct Batched(pub(crate) AtomicU64);
 
 impl Batched {
     constructor! {

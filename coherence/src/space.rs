@@ -68,9 +68,11 @@ impl Space {
     /// Where an observer that reads the machine's memory from outside (an emulator, a debugger) finds the root in a space: the
     /// offset of a 64-bit word in bytes.
     pub const ROOT_OFFSET: usize = offset_of!(Space, root);
-    /// As [`ROOT_OFFSET`](Self::ROOT_OFFSET), for the number of gathers that have begun and not yet flushed. While it is 0, and
-    /// nobody holds the lock of a page's table, no CPU of the space may use for that page what the tables do not have.
+    /// As [`ROOT_OFFSET`](Self::ROOT_OFFSET), for the number of gathers that have begun and not yet flushed. While it is 0, no batch
+    /// owes a flush, and nobody holds the lock of a page's table, no CPU of the space may use for that page what the tables do not have.
     pub const GATHERS_OFFSET: usize = offset_of!(Space, gathers.0);
+    /// As [`ROOT_OFFSET`](Self::ROOT_OFFSET), for a word that is 0 when no batch owes the space a flush.
+    pub const BATCHED_OFFSET: usize = offset_of!(Space, batched.0);
 
     constructor! {
         pub(crate) fn new(id: SpaceId, root: u64, shared_tag: Option<Tag>) -> Self {

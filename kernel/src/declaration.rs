@@ -36,6 +36,7 @@ pub(crate) fn declare() {
         (&DECLARATION.frame_lock, layout.lock),
         (&DECLARATION.space_root, Space::ROOT_OFFSET as u64),
         (&DECLARATION.space_changes, Space::GATHERS_OFFSET as u64),
+        (&DECLARATION.space_batched, Space::BATCHED_OFFSET as u64),
     ] {
         word.store(value, Relaxed);
     }

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 /// First word of a [`Declaration`]. Another layout gets another number.
-pub const MAGIC: u64 = 0x3130_4554_4154_5346;
+pub const MAGIC: u64 = 0x3230_4554_4154_5346;
 /// CPUs that a declaration has room for.
 pub const MAX_CPUS: usize = 64;
 /// First address behind the half of an address space that belongs to programs.
@@ -49,6 +49,8 @@ pub struct Declaration {
     pub space_root: AtomicU64,
     /// In an address space: how many operations have begun and are not flushed yet, 64 bits.
     pub space_changes: AtomicU64,
+    /// In an address space: not 0 while changes that others made by the reverse way are not flushed yet, 64 bits.
+    pub space_batched: AtomicU64,
     /// For each CPU the address of the address space that it has loaded or is about to load; 0 before the first.
     pub loaded: [LoadedSpace; MAX_CPUS],
 }
@@ -72,6 +74,7 @@ impl Declaration {
             frame_lock: AtomicU64::new(0),
             space_root: AtomicU64::new(0),
             space_changes: AtomicU64::new(0),
+            space_batched: AtomicU64::new(0),
             loaded: [const { LoadedSpace(AtomicU64::new(0)) }; MAX_CPUS],
         }
     }

@@ -59,9 +59,12 @@ impl Declared {
         self.memory.word(space.0 + self.declared(offset_of!(Declaration, space_root)))
     }
 
-    /// Operations on a space that have begun and are not flushed yet.
+    /// Operations on a space that have begun and are not flushed yet; all batches that owe it a flush count as one.
     pub(crate) fn changes(&self, space: Space) -> Option<u64> {
-        self.memory.word(space.0 + self.declared(offset_of!(Declaration, space_changes)))
+        let word = |offset| self.memory.word(space.0 + self.declared(offset));
+        let operations = word(offset_of!(Declaration, space_changes))?;
+        let batched = word(offset_of!(Declaration, space_batched))?;
+        Some(operations + u64::from(batched != 0))
     }
 
     /// Physical address of a frame's metadata; `None` for what the kernel does not manage.

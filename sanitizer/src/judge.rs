@@ -52,13 +52,13 @@ pub(crate) fn judge(declared: &Declared, access: &Access) -> Verdict {
     };
     let frame = access.physical / PAGE_BYTES * PAGE_BYTES;
     let references = declared.references(frame);
+    // The lock before the changes: who changes entries by the reverse way says so before the lock is released, and not before it is taken.
+    let is_locked = declared.is_table_locked(mapping.table);
     let changes = space.and_then(|space| declared.changes(space)).unwrap_or(0);
     let wrong = match wrong(&mapping, frame, access.kind) {
         _ if references == Some(0) => Wrong::FrameIsFree,
         None => return Verdict::Right,
-        Some(_) if is_user && (changes > 0 || declared.is_table_locked(mapping.table)) => {
-            return Verdict::DuringChange;
-        }
+        Some(_) if is_user && (changes > 0 || is_locked) => return Verdict::DuringChange,
         Some(wrong) => wrong,
     };
     Verdict::Stale(Box::new(Violation {
@@ -124,6 +124,9 @@ mod tests {
             machine.set_changes(1);
             assert_eq!(judge(&machine.declared, &access(&machine, AccessKind::Load)), Verdict::DuringChange);
             machine.set_changes(0);
+            machine.set_batched(7);
+            assert_eq!(judge(&machine.declared, &access(&machine, AccessKind::Load)), Verdict::DuringChange);
+            machine.set_batched(0);
             machine.lock_leaf(true);
             assert_eq!(judge(&machine.declared, &access(&machine, AccessKind::Load)), Verdict::DuringChange);
             machine.lock_leaf(false);

@@ -13,7 +13,8 @@
 //!
 //! **Why this gives no false alarm.** The judgement is made on the CPU's own thread, directly after the access, so the CPU can
 //! acknowledge nothing in between. An operation that takes something away is announced before it changes an entry (by the count
-//! of its space, or by the lock of the page's table), and stays so until every CPU that runs the space has acknowledged its flush.
+//! of its space, or by the lock of the page's table), and stays so until every CPU that runs the space has acknowledged its flush. Whoever
+//! comes by the reverse way holds that lock until the space has its batch's mark, which stays until the batch is flushed; so the lock is looked at first.
 //! So whoever finds an entry changed, after an access that was right, finds it announced. And a frame is given up after that. The
 //! entry is read before the announcement.
 //!

@@ -50,6 +50,7 @@ impl TestMachine {
             (offset_of!(Declaration, frame_lock), 4),
             (offset_of!(Declaration, space_root), 0),
             (offset_of!(Declaration, space_changes), 8),
+            (offset_of!(Declaration, space_batched), 16),
             (offset_of!(Declaration, loaded), DIRECT_MAP + SPACE),
         ] {
             set(DECLARATION + offset as u64, value);
@@ -74,6 +75,10 @@ impl TestMachine {
 
     pub(crate) fn set_changes(&self, count: u64) {
         self.word(SPACE + 8).store(count, SeqCst);
+    }
+
+    pub(crate) fn set_batched(&self, generation: u64) {
+        self.word(SPACE + 16).store(generation, SeqCst);
     }
 
     pub(crate) fn set_references(&self, frame: u64, count: u32) {
