@@ -2,55 +2,69 @@
 //!
 //! A named file is looked at before anything is started, so that a mistake is one sentence and not QEMU's.
 //!
-//! The disk that a workload's `job.toml` asks for: `disk = { total = "1280M" }` stands for a read-only ext4 file
-//! system with one file for each CPU, named 0, 1, …, which together are `total` long.
+//! The disk that a workload's `job.toml` asks for: `disk = { total = "1280M" }` stands for a read-only disk of this size, each page of which has
+//! its own number in its first and in its last eight bytes, so that a program sees if it reads another one.
 //!
-//! The files are holes, so neither they nor the image take room on the host; what a program reads are zeros. The image is made once for
-//! each layout, with mke2fs, beside the built workloads. It gets its name when it is complete, and is only ever read: several guests
+//! It is made once for each size, beside the built workloads. It gets its name when it is complete, and is only ever read: several guests
 //! may use it at once.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek, SeekFrom};
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use serde::Deserialize;
+use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
 use crate::project;
 use crate::qemu::{Access, Disk};
 use crate::size::Memory;
 
-/// What is on a disk.
+/// The disk of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Layout {
-    /// Bytes of all files together, as "1280M".
+pub(crate) struct Numbered {
+    /// Its size, as "1280M".
     total: String,
 }
 
-/// Room for the file system's own tables: a hole needs no more.
-const IMAGE_BYTES: u64 = 64 << 20;
+/// Bytes that have one number.
+const PAGE: usize = 4096;
 
-impl Layout {
-    /// The disk for a guest with so many CPUs.
+impl Numbered {
+    /// The disk, made if it is not there yet.
     ///
     /// # Errors
-    /// A usage failure when `total` is no size; a host failure when mke2fs is missing or refuses.
-    pub(crate) fn disk(&self, cpus: u32) -> Result<Disk, Failure> {
-        let total = Memory::parse(&self.total).map_err(Failure::Usage)?.mebibytes << 20;
-        let each = total / u64::from(cpus) / 4096 * 4096;
+    /// A usage failure when `total` is no size; a host failure when the disk cannot be made.
+    pub(crate) fn disk(&self) -> Result<Disk, Failure> {
+        let mebibytes = Memory::parse(&self.total).map_err(Failure::Usage)?.mebibytes;
         let folder = project::target_folder().join("disks");
-        let image = folder.join(format!("{cpus}-files-of-{each}.ext4"));
+        let image = folder.join(format!("numbered-{mebibytes}M"));
         if !image.exists() {
-            fs::create_dir_all(&folder).map_err(|error| Failure::host("make a disk for the guest", error))?;
-            make(&folder, &image, cpus, each)?;
+            make(&folder, &image, mebibytes << 20)
+                .map_err(|error| Failure::host("make a disk for the guest", error))?;
         }
-        Ok(Disk { image, access: Access::ReadOnly, mounted: true })
+        Ok(Disk { image, access: Access::ReadOnly })
     }
+}
+
+fn make(folder: &Path, image: &Path, bytes: u64) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let unfinished = NamedTempFile::new_in(folder)?;
+    let mut file = BufWriter::with_capacity(1 << 20, unfinished.as_file());
+    let mut page = [0; PAGE];
+    for number in 0..bytes / PAGE as u64 {
+        page[..8].copy_from_slice(&number.to_le_bytes());
+        page[PAGE - 8..].copy_from_slice(&number.to_le_bytes());
+        file.write_all(&page)?;
+    }
+    file.flush()?;
+    drop(file);
+    unfinished.persist(image)?;
+    Ok(())
 }
 
 /// Disks at most: a PC's first bus has room for a few more devices.
@@ -135,38 +149,7 @@ fn named_one(text: &OsStr) -> Result<Disk, Failure> {
             "its size must be a multiple of {SECTOR} bytes and not 0, but is {size}"
         )));
     }
-    Ok(Disk { image, access, mounted: false })
-}
-
-/// Where mke2fs is. It lies in a folder that is not in everybody's PATH.
-pub(crate) fn mke2fs() -> Option<String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let usual = ["/usr/sbin", "/sbin"].map(PathBuf::from);
-    let places = std::env::split_paths(&path).chain(usual);
-    let found = places.map(|folder| folder.join("mke2fs")).find(|place| place.is_file())?;
-    Some(found.display().to_string())
-}
-
-fn make(folder: &Path, image: &Path, files: u32, bytes: u64) -> Result<(), Failure> {
-    let refused = |why: String| Failure::host("make a disk for the guest", why);
-    let failed = |error: io::Error| refused(error.to_string());
-    let work = tempfile::tempdir_in(folder).map_err(failed)?;
-    let content = work.path().join("content");
-    fs::create_dir(&content).map_err(failed)?;
-    for file in 0..files {
-        File::create(content.join(file.to_string())).and_then(|file| file.set_len(bytes)).map_err(failed)?;
-    }
-    let unfinished = work.path().join("image");
-    File::create(&unfinished).and_then(|file| file.set_len(IMAGE_BYTES)).map_err(failed)?;
-    let maker = mke2fs().ok_or_else(|| refused("mke2fs is missing (apt-get install e2fsprogs)".into()))?;
-    let mut command = Command::new(maker);
-    command.args(["-q", "-F", "-t", "ext4", "-O", "^has_journal", "-d"]).arg(&content).arg(&unfinished);
-    let output = command.stdin(Stdio::null()).output().map_err(failed)?;
-    if !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        return Err(refused(format!("mke2fs says: {}", complaint.trim().lines().last().unwrap_or_default())));
-    }
-    fs::rename(&unfinished, image).map_err(failed)
+    Ok(Disk { image, access })
 }
 
 #[cfg(test)]
@@ -174,11 +157,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_layout_has_a_size() {
-        let layout = |text: &str| toml::from_str::<Layout>(text);
-        assert_eq!(layout("total = '1280M'").unwrap().total, "1280M");
-        assert!(layout("totals = '1280M'").is_err());
-        let wrong = layout("total = 'much'").unwrap().disk(2);
+    fn a_disk_of_a_workload_has_a_size() {
+        let numbered = |text: &str| toml::from_str::<Numbered>(text);
+        assert_eq!(numbered("total = '1280M'").unwrap().total, "1280M");
+        assert!(numbered("totals = '1280M'").is_err());
+        let wrong = numbered("total = 'much'").unwrap().disk();
         assert_eq!(wrong.unwrap_err().status(), 2);
     }
 
@@ -219,20 +202,16 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_a_file_system_that_takes_little_room() {
-        use std::os::unix::fs::MetadataExt;
+    fn each_page_has_its_number() {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
-        match make(folder.path(), &image, 3, 1 << 30) {
-            Err(failure) => assert!(failure.sentence().unwrap().contains("mke2fs is missing"), "{failure:?}"),
-            Ok(()) => {
-                let metadata = fs::metadata(&image).unwrap();
-                assert_eq!(metadata.len(), IMAGE_BYTES);
-                assert!(metadata.blocks() * 512 < 8 << 20, "{} blocks", metadata.blocks());
-                // Its magic number lies in the superblock, which begins at 1024.
-                assert_eq!(fs::read(&image).unwrap()[1080..1082], [0x53, 0xef]);
-                assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-            }
+        make(folder.path(), &image, 1 << 20).unwrap();
+        let bytes = fs::read(&image).unwrap();
+        assert_eq!(bytes.len(), 1 << 20);
+        for (number, page) in bytes.chunks(PAGE).enumerate() {
+            let number = (number as u64).to_le_bytes();
+            assert_eq!((&page[..8], &page[PAGE - 8..]), (&number[..], &number[..]));
         }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::process::{Command, ExitCode};
 
-use crate::disk;
 use crate::failure::Failure;
 use crate::project::{self, CoreLibrary};
 use crate::qemu;
@@ -72,11 +71,6 @@ fn findings() -> Vec<Finding> {
             "--version",
             "apt-get install --no-install-recommends chromium",
         ),
-        Finding {
-            what: "mke2fs",
-            need: ForSomeTests,
-            found: disk::mke2fs().ok_or("apt-get install e2fsprogs"),
-        },
         tool("BusyBox", ForSomeTests, "/bin/busybox", "--help", "apt-get install busybox-static"),
     ];
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

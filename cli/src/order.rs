@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::initramfs::Initramfs;
 use crate::kernel_image::{KernelImage, Symbols};
 use crate::program::{Companion, Program};
-use crate::qemu::{Access, Board, Disk, Guest, Mode};
+use crate::qemu::{Board, Disk, Guest, Mode};
 use crate::sanitizer::Sanitizer;
 use crate::session::{self, Names, Outcome, Streams};
 use crate::size::Memory;
@@ -136,16 +136,8 @@ impl Order {
             archive.file(orders::TRACE.as_bytes(), 0o400, Vec::new())?;
         }
         if !self.disks.is_empty() {
-            let word = |disk: &Disk| match (disk.mounted, disk.access) {
-                (false, _) => &b"raw\0"[..],
-                (true, Access::ReadOnly) => b"mount-ro\0",
-                (true, _) => b"mount-rw\0",
-            };
-            archive.file(
-                orders::DISKS.as_bytes(),
-                0o400,
-                self.disks.iter().flat_map(word).copied().collect(),
-            )?;
+            let count = self.disks.len().to_string();
+            archive.file(orders::DISKS.as_bytes(), 0o400, count.into_bytes())?;
             let paths = modules.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat());
             archive.file(orders::MODULES.as_bytes(), 0o400, paths.collect())?;
         }

@@ -82,8 +82,6 @@ pub(crate) struct Disk {
     /// Its content: a file of the host.
     pub(crate) image: PathBuf,
     pub(crate) access: Access,
-    /// Linux mounts it at `protocol::orders::DISK_MOUNT`.
-    pub(crate) mounted: bool,
 }
 
 /// What becomes of what a guest writes to a disk.

@@ -80,7 +80,7 @@ pub(crate) fn order_for(guest: &GuestOptions, words: &[OsString], mode: Mode) ->
         return Err(Failure::usage("no program to run was given: ./ceasefire run -- PROGRAM [ARGUMENTS]"));
     };
     let named = disk::named(&guest.disk)?;
-    let (program, place, disk) = find(name, guest.cpus)?;
+    let (program, place, disk) = find(name)?;
     Ok(Order {
         program,
         place,
@@ -104,7 +104,7 @@ pub(crate) fn order_for(guest: &GuestOptions, words: &[OsString], mode: Mode) ->
 
 /// The program of that name on the host, and its place in the guest. A name that is neither a path nor in PATH may be a
 /// workload's, which is built then, and whose disk is made.
-fn find(name: &OsStr, cpus: u32) -> Result<(PathBuf, PathBuf, Option<Disk>), Failure> {
+fn find(name: &OsStr) -> Result<(PathBuf, PathBuf, Option<Disk>), Failure> {
     if name.as_bytes().starts_with(b"-") {
         let name = name.display();
         return Err(Failure::usage(format!(
@@ -119,7 +119,7 @@ fn find(name: &OsStr, cpus: u32) -> Result<(PathBuf, PathBuf, Option<Disk>), Fai
         Err(absent) => absent,
     };
     match name.to_str().and_then(Workload::find).transpose()? {
-        Some(workload) => Ok((workload.build()?, Path::new("/").join(name), workload.disk(cpus)?)),
+        Some(workload) => Ok((workload.build()?, Path::new("/").join(name), workload.disk()?)),
         None => Err(absent),
     }
 }

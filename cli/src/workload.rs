@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use serde::Deserialize;
 
-use crate::disk::Layout;
+use crate::disk::Numbered;
 use crate::failure::Failure;
 use crate::project;
 use crate::qemu::Disk;
@@ -40,7 +40,7 @@ struct Job {
     title: String,
     source: Option<String>,
     build: String,
-    disk: Option<Layout>,
+    disk: Option<Numbered>,
     #[serde(default)]
     needs: Vec<Library>,
     bench: Option<Bench>,
@@ -70,8 +70,6 @@ pub(crate) struct Bench {
     pub(crate) varying: Vec<String>,
     #[serde(deserialize_with = "memory", default = "usual_memory")]
     pub(crate) memory: Memory,
-    /// Why our kernel cannot run it yet.
-    pub(crate) absent_on_ceasefire: Option<String>,
     pub(crate) question: String,
 }
 
@@ -119,12 +117,12 @@ impl Workload {
         })
     }
 
-    /// The disk that it reads in a guest with so many CPUs, if it reads one.
+    /// The disk that it reads, if it reads one.
     ///
     /// # Errors
-    /// As [`Layout::disk`].
-    pub(crate) fn disk(&self, cpus: u32) -> Result<Option<Disk>, Failure> {
-        self.job.disk.as_ref().map(|layout| layout.disk(cpus)).transpose()
+    /// As [`Numbered::disk`].
+    pub(crate) fn disk(&self) -> Result<Option<Disk>, Failure> {
+        self.job.disk.as_ref().map(Numbered::disk).transpose()
     }
 
     /// Why it cannot be built here, when a library that it needs is not installed.

@@ -71,11 +71,8 @@ pub mod orders {
     /// If present, Linux's first program counts flushes of translations by reason (rows `linux.flush` of the report). Our kernel
     /// counts them always, and never looks at this.
     pub const TRACE: &str = "/.ceasefire/trace";
-    /// If present, the guest has disks. One word for each, in their order, ended by NUL: `raw` for one that the program uses itself, `mount-ro`
-    /// or `mount-rw` for one that Linux's first program mounts at [`DISK_MOUNT`] before the program starts.
+    /// If present, the guest has disks, and Linux's first program waits for them before the program starts. Their number, in decimal.
     pub const DISKS: &str = "/.ceasefire/disks";
-    /// Where such a disk is mounted.
-    pub const DISK_MOUNT: &str = "/disk";
     /// With disks: the paths of modules that Linux's first program loads, in this order, each ended by NUL.
     pub const MODULES: &str = "/.ceasefire/modules";
 }

@@ -1,8 +1,5 @@
-/* The disks that the host ordered: their driver loaded if it is a module, all of them waited for, and the file system of the one
- * that is to be mounted mounted at /disk.
- */
+/* The disks that the host ordered: their driver loaded if it is a module, and all of them waited for. */
 #include "peer.h"
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -33,19 +30,11 @@ static void await_disk(const char *path)
 
 void prepare_disks(void)
 {
-	static char list[256];
-	size_t length = read_whole("/.ceasefire/disks", list, sizeof list);
-	if (!length)
+	static char count[16];
+	if (!read_whole("/.ceasefire/disks", count, sizeof count))
 		return;
 	load_modules();
 	char path[] = "/dev/vda";
-	for (char *word = list; word < list + length; word += strlen(word) + 1, path[sizeof path - 2]++) {
+	for (int left = atoi(count); left > 0; left--, path[sizeof path - 2]++)
 		await_disk(path);
-		if (strcmp(word, "raw") == 0)
-			continue;
-		mkdir("/disk", 0755);
-		int read_only = strcmp(word, "mount-ro") == 0;
-		if (mount(path, "/disk", "ext4", read_only ? MS_RDONLY : 0, NULL) != 0)
-			give_up("mount the disk, as ext4");
-	}
 }

@@ -1,21 +1,21 @@
-/* One reader on each CPU, which reads through a mapping a file of its own; all files together are ten times the memory (S0).
+/* One reader on each CPU, which reads through a mapping a part of its own of a disk that is ten times the memory (S0).
  *
  * So almost every page that comes in pushes one out that some reader still has mapped. Before a page can be given to somebody else no
  * CPU may hold a translation to it, and how many interrupts that takes is the question: one for each page and CPU, or one for many.
  *
- * The files are /disk/0, /disk/1, … Readers are processes, as in the source, or threads of one process, whose translations every CPU may
- * hold. An operation is one page read; each is checked (the files are holes, so a page is zeros). How many pages were taken back comes
- * from /proc/vmstat.
+ * The disk is /dev/vda. Readers are processes, as in the source, or threads of one process, whose translations every CPU may
+ * hold. An operation is one page read; each is checked: its first and its last word are its number on the disk. How many pages were
+ * taken back comes from /proc/vmstat.
  */
 #include "../include/workload.h"
 #include <math.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define MOST_READERS 64
+#define DISK "/dev/vda"
 #define WORDS (PAGE / sizeof(long))
 
 struct shared {
@@ -28,33 +28,31 @@ static struct shared *shared;
 static int cpus[MOST_READERS], readers;
 static long passes;
 
-static void read_file(int self)
+static void read_part(int self)
 {
-	char path[32];
 	bind_to(cpus[self]);
-	snprintf(path, sizeof path, "/disk/%d", self);
-	int file = open(path, O_RDONLY);
-	struct stat status;
-	check(file >= 0 && fstat(file, &status) == 0);
-	size_t pages = (size_t)status.st_size / PAGE;
-	volatile long *memory = mmap(NULL, pages * PAGE, PROT_READ, MAP_SHARED, file, 0);
+	int disk = open(DISK, O_RDONLY);
+	check(disk >= 0);
+	long pages = lseek(disk, 0, SEEK_END) / PAGE / readers;
+	long first = self * pages;
+	volatile long *memory = mmap(NULL, (size_t)pages * PAGE, PROT_READ, MAP_SHARED, disk, first * PAGE);
 	check(memory != MAP_FAILED);
 	__atomic_fetch_add(&shared->ready, 1, __ATOMIC_SEQ_CST);
 	while (!shared->go)
 		relax();
 	uint64_t start = nanoseconds();
 	for (long pass = 0; pass < passes; pass++)
-		for (size_t page = 0; page < pages; page++)
+		for (long page = 0; page < pages; page++)
 			/* First and last word: the translation, and what it leads to. */
-			if (memory[page * WORDS] | memory[page * WORDS + WORDS - 1])
-				fail("page %zu of %s is not what was written", page, path);
+			if (memory[page * WORDS] != first + page || memory[page * WORDS + WORDS - 1] != first + page)
+				fail("page %ld of the disk is not what was written", first + page);
 	shared->took[self] = nanoseconds() - start;
-	shared->pages[self] = passes * (long)pages;
+	shared->pages[self] = passes * pages;
 }
 
 static void *read_as_thread(void *self)
 {
-	read_file((int)(long)self);
+	read_part((int)(long)self);
 	return NULL;
 }
 
@@ -117,7 +115,7 @@ static void run(int threads)
 		if (threads) {
 			check(pthread_create(&others[i], NULL, read_as_thread, (void *)(long)i) == 0);
 		} else if ((processes[i] = fork()) == 0) {
-			read_file(i);
+			read_part(i);
 			_exit(0);
 		}
 	while (shared->ready < readers)
@@ -145,8 +143,8 @@ int main(int argc, char **argv)
 	int threads = strcmp(kind, "threads") == 0;
 	if (!threads && strcmp(kind, "processes") != 0)
 		refuse("--readers %s: threads or processes", kind);
-	if (access("/disk/0", R_OK) != 0) {
-		puts("absent there is no disk with files to read");
+	if (access(DISK, R_OK) != 0) {
+		puts("absent there is no disk to read");
 		return 77;
 	}
 	readers = allowed_cpus(cpus, MOST_READERS);

@@ -15,7 +15,6 @@ mod sources;
 mod table;
 mod verdicts;
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,22 +49,18 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 struct Job {
     chosen: Chosen,
     program: PathBuf,
-    /// By the number of CPUs, for the workload that reads one.
-    disks: BTreeMap<u32, Disk>,
+    disk: Option<Disk>,
 }
 
 impl Job {
-    /// Builds the program and makes its disks.
+    /// Builds the program and makes its disk.
     ///
     /// # Errors
     /// A host failure when that fails.
     fn new(chosen: Chosen) -> Result<Self, Failure> {
         let program = chosen.workload.build()?;
-        let mut disks = BTreeMap::new();
-        for cpus in chosen.cpus.iter().copied() {
-            disks.extend(chosen.workload.disk(cpus)?.map(|disk| (cpus, disk)));
-        }
-        Ok(Job { chosen, program, disks })
+        let disk = chosen.workload.disk()?;
+        Ok(Job { chosen, program, disk })
     }
 }
 
@@ -120,7 +115,7 @@ pub(crate) fn run(options: &command_line::Bench) -> Result<ExitCode, Failure> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Builds the workloads and their disks; what cannot run on a side, or at all, is noted.
+/// Builds the workloads and their disks; what cannot run is noted.
 fn prepare(chosen: Vec<Chosen>, linux_is_there: bool, absent: &mut Vec<Absent>) -> Vec<Job> {
     let mut jobs = Vec::new();
     for chosen in chosen {
@@ -145,12 +140,8 @@ fn prepare(chosen: Vec<Chosen>, linux_is_there: bool, absent: &mut Vec<Absent>) 
             absent.extend(sides.iter().map(|side| because(*side, reason.clone(), false)));
             continue;
         }
-        let not_ours = chosen.bench.absent_on_ceasefire.clone();
         match Job::new(chosen) {
-            Ok(job) => {
-                absent.extend(not_ours.map(|reason| because(System::Ceasefire, reason, false)));
-                jobs.push(job);
-            }
+            Ok(job) => jobs.push(job),
             Err(failure) => {
                 let reason = failure.sentence().unwrap_or_default().to_owned();
                 absent.extend(sides.iter().map(|side| because(*side, reason.clone(), true)));
@@ -232,7 +223,6 @@ fn subjects(jobs: &[Job], on_linux: bool) -> Vec<Subject> {
             cpus: job.chosen.cpus.clone(),
             base: job.chosen.base()?,
             without: job.chosen.without.clone(),
-            on_ceasefire: job.chosen.bench.absent_on_ceasefire.is_none(),
             on_linux,
             on_one_cpu: job.chosen.runs_on_one_cpu(),
         })
@@ -254,7 +244,7 @@ fn order(job: &Job, step: &Step, quick: bool) -> Order {
         memory: bench.memory,
         mode: step.emulator_mode(),
         without: step.without.clone(),
-        disks: job.disks.get(&step.cpus).cloned().into_iter().collect(),
+        disks: job.disk.iter().cloned().collect(),
         ..Order::plain(job.program.clone(), PathBuf::from("/").join(&job.chosen.workload.name))
     }
 }

@@ -22,8 +22,6 @@ pub(super) struct Subject {
     /// The number of CPUs that is measured first and most.
     pub(super) base: u32,
     pub(super) without: Vec<&'static str>,
-    /// Whether our kernel can run it.
-    pub(super) on_ceasefire: bool,
     /// Whether Linux is there.
     pub(super) on_linux: bool,
     /// Whether instructions can be compared, which takes one CPU.
@@ -78,10 +76,8 @@ pub(super) fn phases(subjects: &[Subject], quick: bool, pairs: u32) -> Vec<Phase
     plan.pairs("a first pair of runs", true, true, base);
     plan.counts("counts with other numbers of CPUs", false, others);
     plan.pairs("runs with other numbers of CPUs", false, true, others);
-    // A further boot of Linux alone would tell nothing new.
-    let base_of_both = |subject: &Subject| if subject.on_ceasefire { vec![subject.base] } else { Vec::new() };
     for pair in 1..pairs {
-        plan.pairs("further pairs of runs", false, false, base_of_both);
+        plan.pairs("further pairs of runs", false, false, base);
         if pair == 1 && !quick {
             plan.instructions();
         }
@@ -104,7 +100,7 @@ impl Plan<'_> {
     /// Ours on the instruction clock, with and without the mechanism concerned.
     fn counts(&mut self, what: &str, essential: bool, cpus: impl Fn(&Subject) -> Vec<u32>) {
         let mut groups = Vec::new();
-        for (index, subject) in self.subjects.iter().enumerate().filter(|(_, subject)| subject.on_ceasefire) {
+        for (index, subject) in self.subjects.iter().enumerate() {
             for cpus in cpus(subject) {
                 for without in variants(subject) {
                     groups.push(vec![self.step(
@@ -128,21 +124,18 @@ impl Plan<'_> {
             for cpus in cpus(subject) {
                 self.next_pair += 1;
                 let pair = Some(self.next_pair);
-                let mut group = Vec::new();
-                if subject.on_ceasefire {
-                    group.push(self.step(index, System::Ceasefire, Vec::new(), Mode::Single, cpus, pair));
-                }
+                let mut group =
+                    vec![self.step(index, System::Ceasefire, Vec::new(), Mode::Single, cpus, pair)];
                 if subject.on_linux {
                     group.push(self.step(index, System::Linux, Vec::new(), Mode::Single, cpus, pair));
                 }
-                if subject.on_ceasefire && without && !subject.without.is_empty() {
+                if without && !subject.without.is_empty() {
                     let without = subject.without.clone();
                     group.push(self.step(index, System::Ceasefire, without, Mode::Single, cpus, pair));
                 }
                 groups.push(group);
             }
         }
-        groups.retain(|group| !group.is_empty());
         self.phases.push(Phase { what: what.into(), essential, side_by_side: false, groups });
     }
 
@@ -150,7 +143,7 @@ impl Plan<'_> {
     fn instructions(&mut self) {
         let mut groups = Vec::new();
         for (index, subject) in self.subjects.iter().enumerate() {
-            if !(subject.on_ceasefire && subject.on_linux && subject.on_one_cpu) {
+            if !(subject.on_linux && subject.on_one_cpu) {
                 continue;
             }
             let mut group = vec![self.step(index, System::Linux, Vec::new(), Mode::Deterministic, 1, None)];
@@ -191,14 +184,7 @@ mod tests {
     use super::*;
 
     fn subject() -> Subject {
-        Subject {
-            cpus: vec![2, 4, 8],
-            base: 4,
-            without: vec!["promotion"],
-            on_ceasefire: true,
-            on_linux: true,
-            on_one_cpu: true,
-        }
+        Subject { cpus: vec![2, 4, 8], base: 4, without: vec!["promotion"], on_linux: true, on_one_cpu: true }
     }
 
     fn short(step: &Step) -> (System, bool, Mode, u32) {
@@ -257,13 +243,10 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_is_absent_is_not_run() {
+    fn an_absent_linux_is_not_run() {
         let ours_only = Subject { on_linux: false, ..subject() };
-        let linux_only = Subject { on_ceasefire: false, without: Vec::new(), ..subject() };
-        for (subject, system) in [(ours_only, System::Ceasefire), (linux_only, System::Linux)] {
-            let phases = phases(&[subject], false, 3);
-            let mut steps = phases.iter().flat_map(|phase| phase.groups.iter().flatten());
-            assert!(steps.clone().count() > 0 && steps.all(|step| step.system == system));
-        }
+        let phases = phases(&[ours_only], false, 3);
+        let mut steps = phases.iter().flat_map(|phase| phase.groups.iter().flatten());
+        assert!(steps.clone().count() > 0 && steps.all(|step| step.system == System::Ceasefire));
     }
 }

@@ -8,8 +8,7 @@
 //!
 //! **For whoever compares:** [`Side::linux`](crate::side::Side::linux) makes the peer, or fails with the sentence that says why
 //! there is none. An order with `trace` counts the flushes of translations on Linux by reason and extent (rows
-//! `linux.flush`); tracing takes time, so a traced run must never be a timed one. Of an order's disks, those that are
-//! to be mounted are found at `protocol::orders::DISK_MOUNT` there. Ours ignores both.
+//! `linux.flush`); tracing takes time, so a traced run must never be a timed one. Ours ignores it.
 
 mod image;
 mod package;

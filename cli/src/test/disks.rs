@@ -71,7 +71,6 @@ impl Disks {
         self.wanted.iter().enumerate().map(|(number, one)| Disk {
             image: self.place(number),
             access: if one.read_only { Access::ReadOnly } else { Access::Writable },
-            mounted: false,
         })
     }
 

@@ -189,7 +189,7 @@ fn order(boot: &Boot, disks: &Disks) -> Result<Order, Failure> {
     let case = boot.case;
     let (program, place, disk) = match (&case.workload, &case.program) {
         (Some(name), None) => {
-            let (program, disk) = build(name, boot.cpus)?;
+            let (program, disk) = build(name)?;
             (program, Path::new("/").join(name), disk)
         }
         (None, Some(path)) => (path.clone(), guest_path(path), None),
@@ -226,11 +226,11 @@ fn order(boot: &Boot, disks: &Disks) -> Result<Order, Failure> {
 }
 
 /// Builds a workload, and makes its disk; one at a time, as several boots may want the same.
-fn build(name: &str, cpus: u32) -> Result<(PathBuf, Option<Disk>), Failure> {
+fn build(name: &str) -> Result<(PathBuf, Option<Disk>), Failure> {
     static BUILDING: Mutex<()> = Mutex::new(());
     let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     match Workload::find(name).transpose()? {
-        Some(workload) => Ok((workload.build()?, workload.disk(cpus)?)),
+        Some(workload) => Ok((workload.build()?, workload.disk()?)),
         None => Err(Failure::usage(format!("there is no workload '{name}'"))),
     }
 }
