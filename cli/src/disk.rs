@@ -20,7 +20,7 @@ use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
 use crate::project;
-use crate::qemu::{Access, Disk};
+use crate::qemu::{Access, Board, Disk};
 use crate::size::Memory;
 
 /// The disk of a workload.
@@ -67,18 +67,18 @@ fn make(folder: &Path, image: &Path, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Disks at most: a PC's first bus has room for a few more devices.
-const MOST: usize = 16;
 /// Disks are read and written in these units.
 const SECTOR: u64 = 512;
 
-/// The disks that `--disk` names, as `FILE` or `FILE:ro`.
+/// The disks on this board that `--disk` names, as `FILE` or `FILE:ro`.
 ///
 /// # Errors
 /// A usage failure about the first that cannot be one.
-pub(crate) fn named(texts: &[OsString]) -> Result<Vec<Disk>, Failure> {
-    if texts.len() > MOST {
-        return Err(Failure::usage(format!("a guest has at most {MOST} disks, not {}", texts.len())));
+pub(crate) fn named(texts: &[OsString], board: Board) -> Result<Vec<Disk>, Failure> {
+    let most = board.most_disks();
+    if texts.len() > most {
+        let given = texts.len();
+        return Err(Failure::usage(format!("a guest has at most {most} disks on {board}, not {given}")));
     }
     let disks = texts.iter().map(|text| named_one(text)).collect::<Result<Vec<_>, _>>()?;
     // The file itself, whatever its names: hard links, symbolic links, several nodes of one block device.
@@ -180,11 +180,11 @@ mod tests {
         fs::write(path("a:ro"), [0; 512]).unwrap();
         fs::hard_link(path("good"), path("same")).unwrap();
         let sentence = |text: OsString| {
-            let failure = named(&[text]).unwrap_err();
+            let failure = named(&[text], Board::Q35).unwrap_err();
             assert_eq!(failure.status(), 2);
             failure.sentence().unwrap().to_owned()
         };
-        let good = named(&[path("good"), with("a:ro", ":ro")]).unwrap();
+        let good = named(&[path("good"), with("a:ro", ":ro")], Board::Q35).unwrap();
         assert_eq!((good[0].access, good[1].access), (Access::Writable, Access::ReadOnly));
         assert!(sentence(path("none")).contains("there is no such file"));
         assert!(sentence(with("good", ":rw")).contains("may only be ':ro', not ':rw'"));
@@ -194,11 +194,11 @@ mod tests {
         assert!(sentence("/dev/null".into()).contains("neither a file nor a block device"));
         assert!(sentence(path("good/inside")).contains("a part of its path is no folder"));
         assert!(sentence(":ro".into()).contains("--disk takes FILE or FILE:ro"));
-        assert!(named(&[path("good"), path("good")]).is_err());
-        assert!(named(&[path("good"), with("same", ":ro")]).is_err());
-        assert!(named(&[with("good", ":ro"), with("same", ":ro")]).is_ok());
-        assert!(named(&[path("good"), with("a:ro", ":ro")]).is_ok());
-        assert!(named(&vec![with("good", ":ro"); MOST + 1]).is_err());
+        assert!(named(&[path("good"), path("good")], Board::Q35).is_err());
+        assert!(named(&[path("good"), with("same", ":ro")], Board::Q35).is_err());
+        assert!(named(&[with("good", ":ro"), with("same", ":ro")], Board::Q35).is_ok());
+        assert!(named(&[path("good"), with("a:ro", ":ro")], Board::Q35).is_ok());
+        assert!(named(&vec![with("good", ":ro"); 17], Board::Q35).is_err());
     }
 
     #[test]

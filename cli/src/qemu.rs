@@ -35,6 +35,14 @@ pub(crate) enum Board {
 }
 
 impl Board {
+    /// A PC's first bus has room for a few more devices; the small board has so many places.
+    pub(crate) fn most_disks(self) -> usize {
+        match self {
+            Board::Q35 => 16,
+            Board::Microvm => 8,
+        }
+    }
+
     /// How many mebibytes of RAM lie below the hole under 4 GiB: all, as long as they fit there.
     fn low_memory(self, memory: Memory) -> u64 {
         let (most, if_more) = match self {

@@ -79,7 +79,7 @@ pub(crate) fn order_for(guest: &GuestOptions, words: &[OsString], mode: Mode) ->
     let [name, arguments @ ..] = words else {
         return Err(Failure::usage("no program to run was given: ./ceasefire run -- PROGRAM [ARGUMENTS]"));
     };
-    let named = disk::named(&guest.disk)?;
+    let named = disk::named(&guest.disk, guest.machine)?;
     let (program, place, disk) = find(name)?;
     Ok(Order {
         program,

@@ -282,7 +282,7 @@ int main(void)
 	       (unsigned long long)information.totalram * information.mem_unit, before, free_bytes());
 	/* A machine that goes off keeps what was written. */
 	sync();
-	outl(0, OFF);
+	outl(1, OFF);
 	for (;;)
 		pause();
 }

@@ -116,6 +116,9 @@ pub(super) fn build(machine: &Machine, io_apic: u64) {
             }
         }
     }
+    for part in machine.archive_outside_ram().as_slice() {
+        map.add(direct(part.start)..direct(part.end), part.start, DATA, false);
+    }
     for device in [apic::BASE, io_apic] {
         map.add(direct(device)..direct(device) + PAGE_BYTES, device, DEVICE, false);
     }

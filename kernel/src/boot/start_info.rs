@@ -121,14 +121,26 @@ impl Machine {
     /// The archive in the direct map. It stays reserved for ever, because files point into it.
     pub(super) fn archive(&self) -> &'static [u8] {
         let Range { start, end } = self.archive;
-        // SAFETY: the loader put it into RAM, and `free_ranges` leaves it out.
+        // SAFETY: the loader put it into memory, the map shows it (`map::build`), and `free_ranges` leaves it out.
         unsafe { core::slice::from_raw_parts(direct(start) as *const u8, (end - start) as usize) }
+    }
+
+    /// What of the archive lies in no RAM, by the map: the firmware keeps some for itself at the end of memory, more with each disk that it has
+    /// found, and the loader comes after it and does not ask.
+    pub(super) fn archive_outside_ram(&self) -> FreeRanges {
+        let mut outside = FreeRanges::none();
+        outside.add_without(self.archive_pages(), self.ram());
+        outside
+    }
+
+    fn archive_pages(&self) -> Range<u64> {
+        self.archive.start & !(PAGE_BYTES - 1)..self.archive.end.next_multiple_of(PAGE_BYTES)
     }
 
     /// RAM that nothing uses: without low memory, the archive, the kernel's image and what the map has taken.
     pub(super) fn free_ranges(&self, image: Range<u64>, map: Range<u64>) -> FreeRanges {
-        let archive = self.archive.start & !(PAGE_BYTES - 1)..self.archive.end.next_multiple_of(PAGE_BYTES);
-        let mut free = FreeRanges { ranges: [const { 0..0 }; 2 * MOST_RANGES], count: 0 };
+        let archive = self.archive_pages();
+        let mut free = FreeRanges::none();
         for range in self.ram() {
             free.add_without(range.start.max(LOW_END)..range.end, &[image.clone(), map.clone(), archive.clone()]);
         }
@@ -143,13 +155,17 @@ impl Machine {
     }
 }
 
-/// Ranges of unused RAM.
+/// Ranges of memory, in whole pages.
 pub(crate) struct FreeRanges {
     ranges: [Range<u64>; 2 * MOST_RANGES],
     count: usize,
 }
 
 impl FreeRanges {
+    fn none() -> Self {
+        FreeRanges { ranges: [const { 0..0 }; 2 * MOST_RANGES], count: 0 }
+    }
+
     pub(crate) fn as_slice(&self) -> &[Range<u64>] {
         &self.ranges[..self.count]
     }
