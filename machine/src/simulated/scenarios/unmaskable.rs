@@ -81,6 +81,6 @@ pub(in super::super) const NMI_AND_RECLAIM: Scenario = Scenario {
     ],
     switches: Switches { lazy: false, ..Switches::DEFAULT },
     sampled: Some((1, PAGE)),
-    bounds: [2, 3, 4],
+    bounds: [3, 3, 4],
     ..Scenario::BASE
 };
