@@ -59,16 +59,19 @@ pub fn judge(program: &Program, trace: &Trace) -> Verdict {
         }
         first_step += round.len();
     }
-    let mut difference = None;
+    // Told is what the world says that agrees longest: another one may differ sooner because it took another order.
+    let mut furthest = (0, (String::new(), String::new()));
     for world in &mut worlds {
-        match compare_end(world, trace) {
+        let mut agreed = 0;
+        match compare_end(world, trace, &mut agreed) {
             Ok(()) => {
                 return Verdict::Explained(world.loosened.iter().copied().collect());
             }
-            Err(found) => difference = Some(found),
+            Err(difference) if agreed >= furthest.0 => furthest = (agreed, difference),
+            Err(_) => {}
         }
     }
-    let (expected, observed) = difference.unwrap_or_default();
+    let (_, (expected, observed)) = furthest;
     wrong(None, first_step, &expected, &observed)
 }
 
@@ -135,8 +138,8 @@ fn explore(
     Ok(())
 }
 
-/// Whether a world looks like what the processes said in the end; else what was expected and what was observed.
-fn compare_end(world: &mut Model, trace: &Trace) -> Result<(), (String, String)> {
+/// Whether a world looks like what the processes said in the end; else what was expected and what was observed. Counts the looks that agreed.
+fn compare_end(world: &mut Model, trace: &Trace, agreed: &mut usize) -> Result<(), (String, String)> {
     let processes: Vec<(u8, u8)> = world.processes().collect();
     let said: Vec<u8> = trace.finals.iter().map(|end| end.actor).collect();
     let expected: Vec<u8> = processes.iter().map(|(_, actor)| *actor).collect();
@@ -145,7 +148,9 @@ fn compare_end(world: &mut Model, trace: &Trace) -> Result<(), (String, String)>
     }
     for ((process, actor), end) in processes.iter().zip(&trace.finals) {
         compare_areas(world, *process, end)?;
+        *agreed += 1;
         compare_core(world, *process, end)?;
+        *agreed += 1;
         for (page, answer) in &end.sweep {
             let address = crate::program::Address::Window(*page, 0);
             let load = crate::program::Call::Load { at: address };
@@ -154,6 +159,7 @@ fn compare_end(world: &mut Model, trace: &Trace) -> Result<(), (String, String)>
                 let place = format!("at @{page} of process {process} in the end");
                 return Err((format!("{} {place}", could.join(" or ")), answer.words()));
             }
+            *agreed += 1;
         }
     }
     Ok(())

@@ -48,6 +48,19 @@ fn an_end_that_cannot_be_is_refused() {
 }
 
 #[test]
+fn what_is_told_of_an_end_is_what_no_order_explains() {
+    let steps = "0 mmap @13 6p r,w private,fixed 0x0 $0\n1 mmap @10 9p r,w private,fixed 0x0 $6\n& 0 load @15\n1 mmap @13 1p x private,fixed 0x0 $4\n";
+    let program = unpack(&format!("program p threads 2 spin\n{steps}end\n")).unwrap().remove(0);
+    // That page 15 is in memory is explained by one order, and that page 13 cannot be read by none.
+    let core = format!("----------000001000{}", "-".repeat(77));
+    let sweep = "maperr*10,=0*3,signal-11-code-4*1,=0*5,maperr*5";
+    let end = format!("process 0 areas 10-12:rw-p,13-13:--xp,14-18:rw-p core {core} sweep {sweep}");
+    let trace = format!("program p\nanswers @13 @10 =0 @13\n{end}\nend p\n");
+    let told = judge(&program, &read(&trace)[0]);
+    assert!(matches!(&told, Verdict::Wrong(why) if why.observed == "signal-11-code-4"), "{told:?}");
+}
+
+#[test]
 fn a_call_beyond_a_block_is_not_judged() {
     assert_eq!(verdict("0 mmap 0x0 1p r private 0x0 $1\n0 load $1@1\n", "$ =0"), Verdict::Wild);
 }
