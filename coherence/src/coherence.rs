@@ -88,16 +88,16 @@ impl<P> Coherence<P> {
         self.ceiling.get()
     }
 
-    /// Breaks the machine: from now on, flushes for this cause are left out, here and on other CPUs.
+    /// Breaks the machine: from now on, flushes for these causes, and no other ones, are left out, here and on other CPUs.
     ///
     /// For end-to-end tests, which show in this way that they would notice a flush that is missing. The ledger counts each.
-    pub fn suppress(&self, cause: Option<Cause>) {
-        self.suppressed.set(cause.map_or(0, |cause| cause as u64 + 1));
+    pub fn suppress(&self, causes: impl IntoIterator<Item = Cause>) {
+        self.suppressed.set(causes.into_iter().fold(0, |bits, cause| bits | 1 << cause as u64));
     }
 
     #[inline]
     pub(crate) fn is_suppressed(&self, cause: Cause) -> bool {
-        self.suppressed.get() == cause as u64 + 1
+        self.suppressed.get() & 1 << cause as u64 != 0
     }
 
     /// The counters.

@@ -7,7 +7,7 @@
 //! | `seed=N` | interrupts and preempts at pseudo-random short intervals |
 //! | `deterministic` | nothing of the outside enters: fixed clock, fixed random numbers |
 //! | `turns` | the emulator runs the CPUs in turns on one host thread: let it turn often |
-//! | `suppress=CAUSE` | for tests of the tests: leaves out the flushes of that cause |
+//! | `suppress=CAUSE,CAUSE` | for tests of the tests: leaves out the flushes of these causes |
 //! | `virtio_mmio.device=SIZE@ADDRESS:LINE` | a device that is on no bus: the emulator adds this on the board `microvm` |
 //! | `selfcheck` | checks first that the emulator keeps stale translations |
 
@@ -22,8 +22,9 @@ pub(crate) struct CommandLine {
     pub(crate) seed: Option<u64>,
     pub(crate) deterministic: bool,
     pub(crate) turns: bool,
-    pub(crate) suppress: Option<Cause>,
     pub(crate) self_check: bool,
+    /// By their place in `Cause::ALL`.
+    suppressed: [bool; Cause::ALL.len()],
     devices: [Option<Device>; MOST_DEVICES],
 }
 
@@ -60,6 +61,16 @@ impl CommandLine {
         self.devices.iter().flatten().copied()
     }
 
+    /// Causes whose flushes are to be left out.
+    pub(crate) fn suppressed(&self) -> impl Iterator<Item = Cause> {
+        Cause::ALL.into_iter().zip(self.suppressed).filter_map(|(cause, is_suppressed)| is_suppressed.then_some(cause))
+    }
+
+    fn suppress(&mut self, name: &str) {
+        let found = Cause::ALL.iter().position(|cause| cause.name() == name);
+        self.suppressed[found.unwrap_or_else(|| panic!("suppress={name}: no such cause"))] = true;
+    }
+
     fn add_device(&mut self, text: &str) {
         let free = self.devices.iter_mut().find(|slot| slot.is_none());
         let slot = free.unwrap_or_else(|| panic!("more than {MOST_DEVICES} devices on the kernel command line"));
@@ -85,8 +96,8 @@ pub(super) fn initialise(text: &[u8]) {
         seed: None,
         deterministic: false,
         turns: false,
-        suppress: None,
         self_check: false,
+        suppressed: [false; Cause::ALL.len()],
         devices: [None; MOST_DEVICES],
     };
     for word in text.split_ascii_whitespace() {
@@ -97,16 +108,11 @@ pub(super) fn initialise(text: &[u8]) {
             "seed" => parsed.seed = Some(value.parse().unwrap_or_else(|_| panic!("seed={value}: not a number"))),
             "deterministic" => parsed.deterministic = true,
             "turns" => parsed.turns = true,
-            "suppress" => parsed.suppress = Some(cause(value)),
+            "suppress" => value.split(',').for_each(|name| parsed.suppress(name)),
             "virtio_mmio.device" => parsed.add_device(value),
             "selfcheck" => parsed.self_check = true,
             _ => panic!("unknown word on the kernel command line: {word}"),
         }
     }
     COMMAND_LINE.set(parsed);
-}
-
-fn cause(name: &str) -> Cause {
-    let found = Cause::ALL.iter().copied().find(|cause| cause.name() == name);
-    found.unwrap_or_else(|| panic!("suppress={name}: no such cause"))
 }

@@ -54,7 +54,7 @@ extern "C" fn start(information: u64) -> ! {
         interrupt::timer::set_seed(seed);
     }
     interrupt::shootdown::COHERENCE.set_switches(command_line().switches);
-    interrupt::shootdown::COHERENCE.suppress(command_line().suppress);
+    interrupt::shootdown::COHERENCE.suppress(command_line().suppressed());
 
     task::become_idle();
     cpu::set_online();

@@ -4,7 +4,7 @@ use super::super::filesystem;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use coherence::{Mechanism, Switches};
+use coherence::{Cause, Mechanism, Switches};
 use core::fmt::Write;
 
 pub(crate) fn cmdline() -> Vec<u8> {
@@ -19,7 +19,10 @@ pub(crate) fn cmdline() -> Vec<u8> {
     }
     words.extend(line.seed.map(|seed| format!("seed={seed}")));
     words.extend(line.deterministic.then(|| String::from("deterministic")));
-    words.extend(line.suppress.map(|cause| format!("suppress={}", cause.name())));
+    let suppressed: Vec<&str> = line.suppressed().map(Cause::name).collect();
+    if !suppressed.is_empty() {
+        words.push(format!("suppress={}", suppressed.join(",")));
+    }
     words.extend(line.self_check.then(|| String::from("selfcheck")));
     format!("{}\n", words.join(" ")).into_bytes()
 }
