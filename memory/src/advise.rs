@@ -248,7 +248,11 @@ impl<E: Environment> AddressSpace<E> {
         if let Some(start) = refused.map(Area::start) {
             // What lies before it is marked all the same, as on Linux.
             if let Some(before) = PageRange::between(range.start(), start.max(range.start())) {
-                self.note_advice(&mut layout, before, marked)?;
+                match self.note_advice(&mut layout, before, marked) {
+                    // A hole would be told in the end, and this is not reached.
+                    Ok(()) | Err(Error::OutOfMemory) => {}
+                    Err(error) => return Err(error),
+                }
             }
             return Err(Error::Invalid);
         }

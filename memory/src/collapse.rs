@@ -89,6 +89,10 @@ impl<E: Environment> AddressSpace<E> {
         let Some(part) = area.range().intersection(&range) else { return Ok(()) };
         let mut verdict = Ok(());
         let mut start = part.start().next_multiple_of(LARGE_PAGE_SIZE);
+        if start > part.end() {
+            // Inside one place. Linux counts from the first border to the last, and finds fewer places than none.
+            return Err(Error::Invalid);
+        }
         while start + LARGE_PAGE_SIZE <= part.end() {
             match layout.tables.leaf(start) {
                 // A range may be named twice.

@@ -50,9 +50,11 @@ impl<E: Environment> AddressSpace<E> {
         let start = self.remap_checked(&mut layout, request)?;
         let flags = layout.areas.find(start).map_or(AreaFlags::empty(), Area::flags);
         drop(layout);
-        let ends = (start.checked_add(request.old_length), start.checked_add(request.new_length));
-        let (Some(old_end), Some(new_end)) = ends else { return Ok(start) };
-        self.bring_in_growth(flags, PageRange::between(old_end, new_end));
+        // Who only shrinks may have named any length.
+        let has_grown = request.new_length > request.old_length;
+        let growth =
+            has_grown.then(|| PageRange::between(start + request.old_length, start + request.new_length));
+        self.bring_in_growth(flags, growth.flatten());
         Ok(start)
     }
 

@@ -236,7 +236,21 @@ fn mremap_can_keep_the_source_and_grow_and_shrink() {
     request = RemapRequest { address: grown, old_length: 8 * PAGE_SIZE, new_length: PAGE_SIZE, ..request };
     assert_eq!(space.remap(request), Ok(grown));
     assert_eq!(environment.load(&space, grown + PAGE_SIZE), Err(Fault::NotMapped));
+    let beyond_everything = 0x7fff_ffff_ffff_f000;
+    request = RemapRequest { old_length: beyond_everything, new_length: beyond_everything, ..request };
+    assert_eq!(space.remap(request), Ok(grown), "as on Linux, where no length is looked at that stays");
     environment.leave_everywhere();
+}
+
+#[test]
+fn what_cannot_be_wiped_is_said_before_holes() {
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
+    let space = environment.space();
+    map(&space, BASE, 1);
+    map_object(&space, object(&environment, 1), BASE + 2 * PAGE_SIZE, true);
+    let all = PageRange::new(BASE, 3 * PAGE_SIZE).unwrap();
+    assert_eq!(space.mark(all, AreaFlags::WIPED_ON_FORK, true), Err(Error::Invalid));
+    assert_eq!(space.mark(all, AreaFlags::NOT_DUMPED, true), Err(Error::OutOfMemory));
 }
 
 #[test]

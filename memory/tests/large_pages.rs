@@ -273,6 +273,10 @@ fn what_cannot_collapse_says_why() {
     space.advise(area, Advice::Pages { large: false }).unwrap();
     assert_eq!(space.advise(area, Advice::Collapse), Err(Error::Invalid), "it is not wanted");
     space.advise(area, Advice::Pages { large: true }).unwrap();
+    let inside = range(BASE + PAGE_SIZE, LARGE - 2 * PAGE_SIZE);
+    assert_eq!(space.advise(inside, Advice::Collapse), Err(Error::Invalid), "it has no border of a place");
+    let across = range(BASE + PAGE_SIZE, LARGE);
+    assert_eq!(space.advise(across, Advice::Collapse), Ok(()), "it has one, and no whole place");
     let beyond = range(BASE, 3 * LARGE);
     assert_eq!(space.advise(beyond, Advice::Collapse), Err(Error::OutOfMemory), "a hole");
     assert_eq!(space.large_in(area), 2 * LARGE);
