@@ -18,7 +18,7 @@ use explorer::{AtomicU64, Random, explore};
 use fuzz::{
     Address, Answer, Call, Final, Look, PAGE, Program, SLOTS, Step, Trace, USER_END, WINDOW, WINDOW_PAGES,
 };
-use memory::{Backing, Environment, Error, Identity, MemoryObject, PageRange, Rights};
+use memory::{AreaFlags, Backing, Environment, Error, Identity, MemoryObject, PageRange, Rights};
 
 use super::answers::{access, error, fault, incore, range};
 use super::check::silence_panics;
@@ -239,9 +239,13 @@ impl Stage {
             }
             Call::Fork { child } => {
                 let whole = range(0, USER_END);
-                // Of shared memory fork takes nothing away: what is cached from before stays right.
-                let is_shared = space.snapshot().iter().any(|area| area.object.is_some());
-                let promise = if is_shared { Promise::Agreement } else { Promise::Protection };
+                // From shared memory, and from what the child does not get, fork takes nothing away: what is cached from before stays right.
+                let not_copied = AreaFlags::WIPED_ON_FORK | AreaFlags::NOT_FORKED;
+                let is_kept = space
+                    .snapshot()
+                    .iter()
+                    .any(|area| area.object.is_some() || area.flags.intersects(not_copied));
+                let promise = if is_kept { Promise::Agreement } else { Promise::Protection };
                 let copy = self.machine.call("fork", space, whole, promise, || space.fork());
                 let Ok(copy) = copy else { return Answer::Error(12) };
                 let number = self.machine.adopt(copy);
