@@ -99,7 +99,7 @@ impl<E: Environment> AddressSpace<E> {
                 let large = if access.write { self.bring_in_large(&layout, area, page) } else { None };
                 match large {
                     Some(attempt) => attempt,
-                    None => self.bring_in(&layout, area, page, access)?,
+                    None => self.bring_in(&layout, area, page, access, seen)?,
                 }
             } else if !seen.holds_page() {
                 self.bring_in_guarded(&layout, area, page, access)?
@@ -166,25 +166,12 @@ impl<E: Environment> AddressSpace<E> {
         page: u64,
         access: Access,
     ) -> Result<Attempt, Fault> {
-        let attempt =
-            self.bring_in_as(layout, area, page, Access { write: false, ..access }, Entry::GUARD)?;
+        let attempt = self.bring_in(layout, area, page, Access { write: false, ..access }, Entry::GUARD)?;
         Ok(if access.write && matches!(attempt, Attempt::Done) { Attempt::Again } else { attempt })
     }
 
-    /// Maps a page where the entry is empty.
-    fn bring_in(
-        &self,
-        layout: &Layout<E>,
-        area: &Area<E>,
-        page: u64,
-        access: Access,
-    ) -> Result<Attempt, Fault> {
-        self.bring_in_as(layout, area, page, access, Entry::EMPTY)
-    }
-
     /// Maps a page where the entry is `seen`, which holds none.
-    #[inline]
-    fn bring_in_as(
+    fn bring_in(
         &self,
         layout: &Layout<E>,
         area: &Area<E>,
@@ -315,7 +302,7 @@ impl<E: Environment> AddressSpace<E> {
             && area.rights().allow(access)
             && !area.is_watched()
         {
-            self.bring_in(&layout, area, page, access)?;
+            self.bring_in(&layout, area, page, access, Entry::EMPTY)?;
         }
         Ok(())
     }

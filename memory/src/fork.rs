@@ -163,10 +163,13 @@ fn copy_guards<E: Environment>(
 ) -> Result<(), OutOfMemory> {
     layout.tables.try_for_each(area.range(), |mapping, part| {
         let Mapping::Leaf(leaf) = mapping else { return Ok(()) };
-        for (address, _) in leaf.used_entries(part).filter(|(_, entry)| entry.has(Bits::GUARDED)) {
-            if let Some(mut target) = copy.tables.leaf_or_create(address)?
-                && target.entry(address).is_empty()
-            {
+        let mut guarded = leaf.used_entries(part).filter(|(_, entry)| entry.has(Bits::GUARDED)).peekable();
+        if guarded.peek().is_none() {
+            return Ok(());
+        }
+        let Some(mut target) = copy.tables.leaf_or_create(part.start())? else { return Ok(()) };
+        for (address, _) in guarded {
+            if target.entry(address).is_empty() {
                 target.guard_absent(address);
             }
         }

@@ -3,9 +3,9 @@
  * docs/guide/errors.md says which line is checked where. Passes on Linux as it does here.
  */
 #include "../include/expected-errors.h"
+#include "../include/parts.h"
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #ifndef MADV_COLD
 #define MADV_COLD 20
@@ -228,22 +228,6 @@ static void keys(void)
 		EXPECT(EINVAL, syscall(SYS_pkey_mprotect, memory, PAGE, PROT_READ, had[i]));
 	}
 }
-
-static void run(void (*part)(void), const char *name)
-{
-	int status;
-	pid_t child = fork();
-	check(child >= 0);
-	if (child == 0) {
-		part();
-		_exit(0);
-	}
-	check(waitpid(child, &status, 0) == child);
-	if (status)
-		fail("in %s: status %#x", name, status);
-}
-
-#define RUN(part) run(part, #part)
 
 int main(void)
 {

@@ -2,6 +2,7 @@
  * does to pages. Each part runs in a child of its own, as rights that were given up do not come back. Passes on Linux as it does here.
  */
 #include "../include/expected-errors.h"
+#include "../include/parts.h"
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -218,22 +219,6 @@ static void no_capability(void)
 	check(syscall(SYS_capset, &header, sets) == 0);
 	EXPECT(0, mlock(memory, 4 * PAGE));
 }
-
-static void run(void (*part)(void), const char *name)
-{
-	int status;
-	pid_t child = fork();
-	check(child >= 0);
-	if (child == 0) {
-		part();
-		_exit(0);
-	}
-	check(waitpid(child, &status, 0) == child);
-	if (status)
-		fail("in %s", name);
-}
-
-#define RUN(part) run(part, #part)
 
 int main(void)
 {
