@@ -303,8 +303,19 @@ fn a_page_stands_beside_its_result() {
 fn the_mechanisms_are_explained_on_request() {
     let output = ceasefire(Path::new("/"), &["run", "--without", "help", "/bin/busybox"]);
     let message = String::from_utf8(output.stderr).unwrap();
-    for name in ["lazy", "generations", "ranged", "promotion", "gather", "batch", "moves", "vanilla", "clean"]
-    {
+    for name in [
+        "lazy",
+        "generations",
+        "ranged",
+        "promotion",
+        "gather",
+        "batch",
+        "moves",
+        "mode",
+        "unused",
+        "vanilla",
+        "clean",
+    ] {
         assert!(message.lines().any(|line| line.trim_start().starts_with(name)), "{message}");
     }
 }

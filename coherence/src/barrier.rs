@@ -122,7 +122,7 @@ impl<P: Platform> Coherence<P> {
             // (switch.rs), between joining `active` and looking for the announcement.
             fence(Ordering::SeqCst);
             let others = Self::others(me, space);
-            if !self.has_fault(Fault::RegistersOthersOnly) && self.may_use_user_memory(space) {
+            if !self.has_fault(Fault::RegistersOthersOnly) && self.uses(me, space) {
                 self.platform.without_interrupts(|| self.follow_registration(me, Some(space)));
             }
             self.run_errand(me, &Errand::Barrier, &others);

@@ -38,11 +38,14 @@
 //! **Devices** that walk a space's tables (`devices.rs`) have no generations, and are told of each change at once. A machine that
 //! flushes remotely is interrupted for a batch all the same.
 //!
+//! **A flush may wait longer than its batch**, until a frame is needed: `epochs.rs`.
+//!
 //! Without the mechanism `batch`, every change is flushed where it is made.
 
 use crate::errand::Errand;
 use crate::fault::Fault;
-use crate::policy::{Decision, Translation};
+use crate::policy::{Decision, Translation, Why};
+use crate::remote::Reach;
 use crate::sync::{AtomicU64, Ordering, constructor, fence, is_unwinding};
 use crate::{
     Cause, Coherence, CpuSet, Event, Executed, Flush, Flushed, Gather, Generation, Platform, Row, Space,
@@ -54,15 +57,19 @@ use crate::{
 /// and drops the list then. Batches of several agents may go on in one space at the same time.
 #[must_use = "a batch that is dropped flushes at once; keep it until something is to be freed"]
 pub struct Batch<'a, P: Platform, L> {
-    coherence: &'a Coherence<P>,
+    pub(crate) coherence: &'a Coherence<P>,
     cause: Cause,
     /// Who was active in a space when something was recorded there.
-    concerned: CpuSet,
-    is_outstanding: bool,
+    pub(crate) concerned: CpuSet,
+    pub(crate) is_outstanding: bool,
+    /// What can wait need not be flushed at the end.
+    pub(crate) is_deferring: bool,
+    /// Something that cannot wait is recorded.
+    pub(crate) is_urgent: bool,
     /// A recorded entry was dirty.
     is_written: bool,
     /// `None` only after `finish` took it.
-    list: Option<L>,
+    pub(crate) list: Option<L>,
 }
 
 /// What a batch has recorded in one space; of two, the greater covers both.
@@ -73,13 +80,14 @@ pub struct Recorded(Generation);
 impl<P: Platform> Coherence<P> {
     /// Begins a batch.
     pub fn batch<L>(&self, cause: Cause, list: L) -> Batch<'_, P, L> {
-        let (is_outstanding, is_written) = (false, false);
         Batch {
             coherence: self,
             cause,
             concerned: CpuSet::EMPTY,
-            is_outstanding,
-            is_written,
+            is_outstanding: false,
+            is_deferring: false,
+            is_urgent: false,
+            is_written: false,
             list: Some(list),
         }
     }
@@ -93,14 +101,25 @@ impl<P: Platform> Coherence<P> {
     pub fn settle(&self, space: &Space, cause: Cause) -> bool {
         let is_needed = self.owes_for_batches(space);
         if is_needed {
-            self.counters().count(Row::Event(Event::BatchSettled));
-            self.flush(space, Flush::all(), cause);
+            self.settle_now(space, cause);
         }
         is_needed
     }
 
+    pub(crate) fn settle_now(&self, space: &Space, cause: Cause) {
+        self.counters().count(Row::Event(Event::BatchSettled));
+        self.flush(space, Flush::all(), cause);
+    }
+
     #[inline]
     fn owes_for_batches(&self, space: &Space) -> bool {
+        let owes_for_deferred = space.deferred.is_outstanding() && !self.has_fault(Fault::DeferredNotSettled);
+        owes_for_deferred || self.owes_for_urgent_batches(space)
+    }
+
+    /// Whether a batch owes a flush that did not wait for an end which may be far away.
+    #[inline]
+    pub(crate) fn owes_for_urgent_batches(&self, space: &Space) -> bool {
         space.batched.is_outstanding() && !self.has_fault(Fault::BatchNotSettled)
     }
 }
@@ -131,32 +150,37 @@ impl<P: Platform, L> Batch<'_, P, L> {
         old: &Translation,
         new: &Translation,
     ) -> Option<Recorded> {
-        match self.coherence.judge(old, new) {
+        match self.coherence.judge(space, 0, 1, (old, new)) {
             Decision::Skip(_) => None,
             Decision::Flush(_) if !self.coherence.switches().batch => {
                 self.coherence.flush(space, Flush::page(address, size), self.cause);
                 None
             }
-            Decision::Flush(_) => {
+            Decision::Flush(why) => {
                 self.is_written |= old.dirty;
-                Some(self.record(space, Flush::page(address, size)))
+                let can_wait = why == Why::Removed && self.can_wait(old);
+                Some(self.record(space, Flush::page(address, size), can_wait))
             }
         }
     }
 
     /// To be called, under the lock of the entry's table, by an agent that concludes something from an entry as it finds it: that a
     /// page is mapped nowhere any more, or clean. If operations are at work in the space that have not flushed yet, or another batch
-    /// is, it takes part in their debt, and flushes it with its own.
+    /// is, it takes part in their debt, and flushes it with its own. Of what [deferred](Batch::deferring) batches have taken out one that may be
+    /// deferred itself concludes nothing: whatever it finds gone is as clean as it was, and held by those.
     pub fn meet(&mut self, space: &Space) -> Option<Recorded> {
         let coherence = self.coherence;
-        let is_alone = space.gathers.is_none() && !space.batched.is_outstanding();
+        let meets_deferred = !self.is_deferring && space.deferred.is_outstanding();
+        let is_alone = space.gathers.are_at_most(0)
+            && !space.batched.is_outstanding()
+            && (!meets_deferred || coherence.has_fault(Fault::DeferredNotMet));
         if is_alone || coherence.has_fault(Fault::BatchMeetsNobody) {
             return None;
         }
         coherence.counters().count(Row::Event(Event::BatchMet));
         self.is_written = true;
         if coherence.switches().batch {
-            return Some(self.record(space, Flush::all()));
+            return Some(self.record(space, Flush::all(), false));
         }
         coherence.flush(space, Flush::all(), self.cause);
         None
@@ -164,7 +188,7 @@ impl<P: Platform, L> Batch<'_, P, L> {
 
     /// Owes a flush of the space to whoever is active in it now. Its devices have no generations, so that they cannot catch up
     /// later: they are told of `flush` at once.
-    fn record(&mut self, space: &Space, flush: Flush) -> Recorded {
+    fn record(&mut self, space: &Space, flush: Flush, can_wait: bool) -> Recorded {
         let coherence = self.coherence;
         coherence.counters().count(Row::Event(Event::BatchRecorded));
         let early =
@@ -183,7 +207,9 @@ impl<P: Platform, L> Batch<'_, P, L> {
         let active = early.unwrap_or_else(|| space.active.load(Ordering::Acquire));
         self.concerned = self.concerned.union(&active);
         self.is_outstanding = true;
-        space.batched.record(generation);
+        self.is_urgent |= !can_wait;
+        let debt = if can_wait { &space.deferred } else { &space.batched };
+        debt.record(generation);
         coherence.tell_devices(coherence.platform.current_cpu(), space, flush);
         Recorded(generation)
     }
@@ -222,31 +248,35 @@ impl<P: Platform, L> Batch<'_, P, L> {
         // Dropping `self` flushes.
     }
 
-    /// One round: whoever was active where something was recorded catches up with what it has loaded.
+    /// Whoever was active where something was recorded catches up.
     fn flush_all(&mut self) {
         if !self.is_outstanding {
             return;
         }
-        let coherence = self.coherence;
-        debug_assert!(coherence.platform.interrupts_enabled(), "a batch was flushed with interrupts off");
-        let me = coherence.platform.current_cpu();
-        if coherence.is_suppressed(self.cause) {
-            coherence.count(me, Row::Event(Event::Suppressed));
-        } else {
-            coherence.count(me, Row::Requested(self.cause));
-            let mut targets = self.concerned;
-            let is_concerned = targets.remove(me);
-            let ticket = coherence.send(me, &Errand::CatchUp, &targets, self.cause);
-            if is_concerned {
-                coherence.platform.without_interrupts(|| coherence.drop_loaded(me));
-            }
-            coherence.wait(me, &targets, ticket);
-        }
-        (self.concerned, self.is_outstanding, self.is_written) = (CpuSet::EMPTY, false, false);
+        self.coherence.have_caught_up(self.concerned, self.cause);
+        self.concerned = CpuSet::EMPTY;
+        (self.is_outstanding, self.is_urgent, self.is_written) = (false, false, false);
     }
 }
 
 impl<P: Platform> Coherence<P> {
+    /// One round: these CPUs, of which this one may be one, catch up with what they have loaded.
+    pub(crate) fn have_caught_up(&self, mut targets: CpuSet, cause: Cause) {
+        debug_assert!(self.platform.interrupts_enabled(), "a batch was flushed with interrupts off");
+        let me = self.platform.current_cpu();
+        if self.is_suppressed(cause) {
+            return self.count(me, Row::Event(Event::Suppressed));
+        }
+        self.count(me, Row::Requested(cause));
+        let is_concerned = targets.remove(me);
+        let reach = self.spare_kernel(me, Reach::by_interrupts(targets));
+        let ticket = self.ask(me, &Errand::CatchUp, &reach, cause);
+        if is_concerned {
+            self.platform.without_interrupts(|| self.drop_loaded(me));
+        }
+        self.wait(me, &reach.interrupted, ticket);
+    }
+
     /// A flush of everything is over, whose request has this generation: what batches recorded before need no flush any more.
     #[inline]
     pub(crate) fn settle_batches(&self, space: &Space, flushed: Generation) {
@@ -255,6 +285,7 @@ impl<P: Platform> Coherence<P> {
             return space.batched.clear();
         }
         space.batched.settle(flushed);
+        space.deferred.settle(flushed);
     }
 
     /// Drops what this CPU has cached, if it uses a space. Which one that is, and so how far it has caught up, is not known here:
@@ -273,6 +304,7 @@ impl<L> Flushed<L> {
     /// next operation that would meet it flushes once more than it need. `recorded` must be of the batch that gave this out.
     pub fn settles(&self, space: &Space, recorded: Recorded) {
         space.batched.settle(recorded.0);
+        space.deferred.settle(recorded.0);
     }
 }
 
@@ -297,7 +329,7 @@ impl Batched {
 
     /// Acquire: if it is 0 again, the flush that made it so is over.
     #[inline]
-    fn is_outstanding(&self) -> bool {
+    pub(crate) fn is_outstanding(&self) -> bool {
         self.0.load(Ordering::Acquire) != 0
     }
 

@@ -2,6 +2,7 @@
 
 use crate::cpu::Cpu;
 use crate::fault::Fault;
+use crate::generation::AtomicGeneration;
 use crate::ledger::Counters;
 use crate::rounds::Rounds;
 use crate::shared_tags::SharedTags;
@@ -17,6 +18,8 @@ pub struct Coherence<P> {
     cpus: [Cpu; MAX_CPUS],
     spaces: Counter,
     shared_tags: SharedTags,
+    /// How many batches have been deferred.
+    pub(crate) epochs: AtomicGeneration,
     /// The CPUs that use a space which is registered for everybody's barriers. `barrier.rs` has the rules.
     pub(crate) receivers: AtomicCpuSet,
     pub(crate) global_barriers: Rounds,
@@ -38,6 +41,7 @@ impl<P> Coherence<P> {
                 cpus: array_of!(Cpu::new()),
                 spaces: Counter::new(),
                 shared_tags: SharedTags::new(),
+                epochs: AtomicGeneration::new(),
                 receivers: AtomicCpuSet::new(),
                 global_barriers: Rounds::new(),
                 switches: Private::new(switches.to_bits()),

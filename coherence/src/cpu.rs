@@ -6,8 +6,10 @@
 //! * `inbox`: initiators add themselves, the CPU takes all of them out;
 //! * `request`: written by this CPU as an initiator, and read by its targets until the last of them has acknowledged;
 //! * `acknowledgements[t]`: written by target t alone, read by this CPU alone. A line each, so that a target's write neither
-//!   waits for nor disturbs another's.
+//!   waits for nor disturbs another's;
+//! * `reached`: written by this CPU, and read by whoever needs what a deferred batch holds.
 
+use crate::epochs::Reached;
 use crate::errand::PostedRequest;
 use crate::ledger::Counters;
 use crate::sync::{AtomicU64, Line, Ordering, Private, array_of, constructor};
@@ -21,6 +23,7 @@ pub(crate) struct Cpu {
     pub(crate) inbox: Line<AtomicCpuSet>,
     pub(crate) request: Line<PostedRequest>,
     acknowledgements: [Line<AtomicU64>; MAX_CPUS],
+    pub(crate) reached: Reached,
     pub(crate) counters: Counters,
 }
 
@@ -55,6 +58,7 @@ impl Cpu {
                 inbox: Line(AtomicCpuSet::new()),
                 request: Line(PostedRequest::new()),
                 acknowledgements: array_of!(Line(AtomicU64::new(0))),
+                reached: Reached::new(),
                 counters: Counters::new(),
             }
         }

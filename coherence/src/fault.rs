@@ -83,6 +83,22 @@ pub enum Fault {
     /// A batch that finds an entry changed by an operation takes it for flushed.
     BatchMeetsNobody,
 
+    /// A CPU in the kernel is spared an interrupt and not marked.
+    KernelSparedUnmarked,
+    /// A CPU in the kernel is marked by a load and a store.
+    PlainMark,
+    /// A CPU that returns to user mode and finds its mark flushes nothing.
+    MarkIgnored,
+
+    /// A deferred batch starts no epoch of its own.
+    EpochNotAdvanced,
+    /// A CPU says that it has reached an epoch which it read after the generation.
+    EpochReadLate,
+    /// What a deferred batch holds is given out while CPUs have not flushed.
+    DeferredNotFlushed,
+    /// An operation that finds an entry gone which a deferred batch has taken out takes it for flushed.
+    DeferredNotSettled,
+
     // The rest is there for the explorer's past bugs (`machine/src/simulated/past_bugs/`).
     /// Joining `active` is a load and a plain store, without a fence.
     PlainJoin,
@@ -146,14 +162,28 @@ pub enum Fault {
     NestedForgetsItsOwn,
     /// A gather is withdrawn before its flush.
     WithdrawnBeforeFlush,
+    /// The crossing to user mode is counted by a load and a store, without a fence.
+    PlainEnteringUser,
+    /// A CPU that returns to user mode takes its mark away before it flushes.
+    MarkTakenAwayFirst,
+    /// A CPU in the kernel is spared also if tables are freed, in which its walker may be.
+    KernelSparedOfTables,
+    /// An interrupt that cannot be masked uses user memory in the kernel, where nobody waits for it.
+    UsedInSparedKernel,
+    /// A batch that promises something, and finds an entry gone which a deferred batch has taken out, takes it for flushed.
+    DeferredNotMet,
     /// With the mechanism `clean`, write is taken from a dirty entry without a flush too.
     DirtyTakenForClean,
+    /// An entry that counts as unused is believed to be so, although whoever made it so has not flushed yet.
+    UnusedBeforeItsFlush,
+    /// An entry that counts as unused is believed to be so, although a device has used it, which does not mark entries.
+    UnusedByCpusAlone,
 }
 
 #[cfg(any(loom, shuttle, simulated))]
 impl Fault {
     /// Every fault that loom's and shuttle's models must catch.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 42] = [
         Self::NoFenceComingBack,
         Self::NoFenceEntering,
         Self::GenerationBeforeSetComingBack,
@@ -189,11 +219,21 @@ impl Fault {
         Self::BatchWithoutGeneration,
         Self::BatchNotSettled,
         Self::BatchMeetsNobody,
+        Self::KernelSparedUnmarked,
+        Self::PlainMark,
+        Self::MarkIgnored,
+        Self::EpochNotAdvanced,
+        Self::EpochReadLate,
+        Self::DeferredNotFlushed,
+        Self::DeferredNotSettled,
     ];
 
     /// Those that show only on machines that can do more than interrupt.
     pub const OF_MACHINES: [Self; 4] =
         [Self::RemoteNotAwaited, Self::NoFenceAttaching, Self::RelaxedDetaching, Self::DevicesNotTold];
+
+    /// Those that show only where CPUs in the kernel are spared.
+    pub const OF_MODES: [Self; 3] = [Self::KernelSparedUnmarked, Self::PlainMark, Self::MarkIgnored];
 
     /// Those that break barriers and nothing else.
     pub const OF_BARRIERS: [Self; 11] = [

@@ -23,6 +23,10 @@
 //! **Under one lock.** An operation that flushes before it drops the table lock, under which it made all its changes, cannot be
 //! met half done; and a page fault tells its program nothing. Such an operation need neither announce itself nor ask:
 //! [`gather_under_lock`](Coherence::gather_under_lock).
+//!
+//! **What counts as unused** ([`policy`](crate::policy)) does so from the moment at which the entry says it, which is before its flush. So
+//! all, those under one lock and batches too, believe it only where nobody else is announced and no batch is outstanding: the same lock, and
+//! the same question, asked before anything is freed and not only at the end.
 
 use crate::fault::Fault;
 use crate::policy::{self, Decision, Translation};
@@ -113,7 +117,9 @@ impl<P: Platform, L> Gather<'_, P, L> {
         old: &Translation,
         new: &Translation,
     ) -> Decision {
-        let decision = self.coherence.judge_alike(count, old, new);
+        // Announced gathers are counted with this one, if it is.
+        let own = u64::from(matches!(self.meeting, Meeting::Flushes(_)));
+        let decision = self.coherence.judge(self.space, own, count, (old, new));
         match decision {
             Decision::Skip(_) => {}
             Decision::Flush(Why::CleanWriteRemoved) => self.merge(addresses),
@@ -197,7 +203,7 @@ impl<P: Platform, L> Gather<'_, P, L> {
         let counters = self.coherence.counters();
         counters.count(Row::Event(Event::Gather));
         if let Meeting::Flushes(addresses) = self.meeting
-            && !self.space.gathers.is_alone()
+            && !self.space.gathers.are_at_most(1)
             && !self.coherence.has_fault(Fault::NoNestedRule)
         {
             counters.count(Row::Event(Event::NestedGather));
@@ -235,17 +241,18 @@ impl<P: Platform, L> Drop for Gather<'_, P, L> {
 }
 
 impl<P: Platform> Coherence<P> {
-    /// Decides as [`policy::decide`] does, and counts the decision in the ledger.
+    /// Decides as [`policy::decide`] does of `count` entries that changed alike, and counts the decision in the ledger. `own`: how many of
+    /// the gathers that are announced in the space are the caller's.
     #[inline]
-    pub fn judge(&self, old: &Translation, new: &Translation) -> Decision {
-        self.judge_alike(1, old, new)
-    }
-
-    /// As `judge`, for so many entries that changed alike.
-    #[inline]
-    fn judge_alike(&self, count: u64, old: &Translation, new: &Translation) -> Decision {
+    pub(crate) fn judge(
+        &self,
+        space: &Space,
+        own: u64,
+        count: u64,
+        (old, new): (&Translation, &Translation),
+    ) -> Decision {
         let switches = self.switches();
-        let decision = match policy::decide(&self.as_judged(old), new, &switches) {
+        let decision = match policy::decide(&self.as_judged(space, own, old), new, &switches) {
             // Not every device marks an entry dirty before it stores.
             Decision::Skip(Reason::CleanWriteRemoved) if self.platform.has_devices() => {
                 Decision::Flush(Why::CleanWriteRemoved)
@@ -261,9 +268,19 @@ impl<P: Platform> Coherence<P> {
     }
 
     #[inline]
-    fn as_judged(&self, old: &Translation) -> Translation {
+    fn as_judged(&self, space: &Space, own: u64, old: &Translation) -> Translation {
         let is_mistaken = self.has_fault(Fault::DirtyTakenForClean);
-        Translation { dirty: old.dirty && !is_mistaken, ..*old }
+        let unused = old.unused && self.is_known_unused(space, own);
+        Translation { dirty: old.dirty && !is_mistaken, unused, ..*old }
+    }
+
+    /// Whether what counts as unused in the space is so by now. Asked under the lock of the entry's table.
+    fn is_known_unused(&self, space: &Space, own: u64) -> bool {
+        // Not every device marks what it uses.
+        let by_devices = self.platform.has_devices() && !self.has_fault(Fault::UnusedByCpusAlone);
+        // Whoever has made it so may not have flushed yet.
+        let is_settled = space.gathers.are_at_most(own) && !space.batched.is_outstanding();
+        !by_devices && (is_settled || self.has_fault(Fault::UnusedBeforeItsFlush))
     }
 }
 
@@ -273,6 +290,11 @@ impl<P: Platform> Coherence<P> {
 pub struct Flushed<L>(pub(crate) L);
 
 impl<L> Flushed<L> {
+    /// As [`into_inner`](Self::into_inner), to look at it before.
+    pub fn get(&self) -> &L {
+        &self.0
+    }
+
     /// What may be freed now.
     pub fn into_inner(self) -> L {
         self.0

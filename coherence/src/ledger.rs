@@ -69,6 +69,7 @@ names! {
         RemotePages "remote_pages": "Pages in those ranges.",
         SwitchFull "switch_full": "Whole address spaces flushed when they were switched to.",
         LazyFull "lazy_full": "Whole address spaces flushed on return from borrowing them, because something was missed.",
+        ReturnFull "return_full": "Whole address spaces flushed on return to user mode, because something was missed in the kernel.",
     }
 }
 
@@ -93,6 +94,9 @@ names! {
         BatchRecorded "batch_recorded": "Changes whose flush waits for the end of a batch.",
         BatchSettled "batch_settled": "Operations that flushed everything because they came before the end of a batch.",
         BatchMet "batch_met": "Batches that took part in the flush of an operation that was not over.",
+        EpochDeferred "epoch_deferred": "Batches that ended without a flush: it waits until their frames are needed.",
+        EpochFree "epoch_free": "Of those, how many needed none at last, as every CPU had flushed meanwhile for another reason.",
+        EpochFlush "epoch_flush": "Rounds for deferred batches whose frames were needed while some CPU had not flushed.",
         TablesFreed "tables_freed": "Requests that freed page tables, which CPUs that borrow must hear of.",
         RemoteFlush "remote_flush": "Requests that the machine carried out on other CPUs by itself, without interrupts.",
         DeviceFlush "device_flush": "Requests that had devices drop what they had cached.",

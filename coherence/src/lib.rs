@@ -30,10 +30,10 @@
 //! # How it works
 //!
 //! Each [`Space`] has a generation, which every request advances, and two sets of CPUs: `active` ones must be told of every
-//! change, `lazy` ones only of freed tables. Each CPU remembers up to which generation it has flushed. An initiator advances
+//! change, by an interrupt or, if they are in the kernel, on their way back to user mode (`crossings.rs`); `lazy` ones only of freed tables. Each CPU remembers up to which generation it has flushed. An initiator advances
 //! the generation and *then* reads the sets; a CPU enters a set and *then* reads the generation. So whoever is not seen sees.
 //! The files tell the rest: `space.rs` the sets, `switch.rs` and `shootdown.rs` the two sides of the handshake and why
-//! each fence is there, `decision.rs` what a CPU does about a request, `gather.rs` how operations flush, `batch.rs` how reclaim does, [`policy`] what need not
+//! each fence is there, `decision.rs` what a CPU does about a request, `gather.rs` how operations flush, `batch.rs` how reclaim does, `epochs.rs` how its flushes wait, [`policy`] what need not
 //! be flushed, `barrier.rs` who must pass a memory barrier, `ledger.rs` what is counted.
 //!
 //! # Where to begin
@@ -47,8 +47,9 @@
 //! | answer the interrupt | [`Coherence::handle_requests`]; in loops with interrupts off [`Coherence::answer_requests`] |
 //! | unmap, protect, move, copy on write | [`Coherence::gather`], [`Gather::change`], [`Gather::finish`]; in a fault [`Coherence::gather_under_lock`] |
 //! | take pages back, cut them off or clean them, many with one flush | [`Coherence::batch`], [`Batch::change`], [`Batch::finish`]; in every other operation [`Gather::settle`] or [`Coherence::settle`] |
+//! | let that flush wait until a frame is needed | [`Batch::deferring`], [`Batch::defer`], [`Coherence::retire`] |
 //! | flush what you have decided on yourself | [`Coherence::flush`], [`Flush`] |
-//! | know why something was flushed or was not | [`policy`], [`Coherence::judge`] |
+//! | know why something was flushed or was not | [`policy`], [`Gather::change`] |
 //! | make barriers on other CPUs (`membarrier`) | [`Coherence::barrier`], [`Coherence::register`], [`Coherence::begin_grace_period`] |
 //! | reach CPUs by better means than interrupts | [`Platform::flush_remotely`], [`Platform::flush_before_running`] |
 //! | let devices walk a space's tables | [`Coherence::attach_device`], [`Platform::invalidate_devices`] |
@@ -128,6 +129,7 @@ mod cpu_set;
 mod crossings;
 mod decision;
 mod devices;
+mod epochs;
 mod errand;
 mod fault;
 mod flush;
@@ -166,6 +168,7 @@ pub use batch::{Batch, Recorded};
 pub use coherence::Coherence;
 pub use cpu_set::{AtomicCpuSet, CpuId, CpuSet, CpuSetIter};
 pub use crossings::Crossings;
+pub use epochs::Deferred;
 pub use errand::Asked;
 #[cfg(any(loom, shuttle, simulated))]
 pub use fault::Fault;

@@ -17,8 +17,14 @@ names! {
         Gather "gather": "One flush serves all changes of an operation; without it each changed page is flushed on its own.",
         Batch "batch": "Pages that are taken back behind a program's back are flushed together, before the first is used again; \
             without it each is flushed at once.",
+        Epochs "epochs": "Pages that are clean and could not be stored to are taken back without a flush: that waits until their frames are \
+            needed, and is owed only by CPUs which have not flushed meanwhile for another reason; without it, or without batch, the batch's end flushes.",
         Moves "moves": "A move of pages is flushed once, at its end, and those who come to pages by the reverse way wait until then; \
             without it each step is flushed: the entries of a pair of page tables, or one table that moves as a whole.",
+        Mode "mode": "A CPU in the kernel, which uses no user translation there, is not interrupted; it flushes what it has missed before it \
+            returns to user mode. Without it, or without lazy, every CPU that uses the address space is interrupted.",
+        Unused "unused": "An entry that no CPU has used since it was last flushed is not flushed when it changes: a processor marks an entry \
+            as used before it caches it. Without it every entry that was present is.",
         Clean "clean": "Write taken from an entry that is not dirty is not flushed: a processor that looks at an entry again before \
             it marks it dirty stores nothing through an old copy of it. Not every processor does, so this is off unless asked for.",
     }
@@ -39,8 +45,14 @@ pub struct Switches {
     pub gather: bool,
     /// See [`Mechanism::Batch`].
     pub batch: bool,
+    /// See [`Mechanism::Epochs`].
+    pub epochs: bool,
     /// See [`Mechanism::Moves`].
     pub moves: bool,
+    /// See [`Mechanism::Mode`].
+    pub mode: bool,
+    /// See [`Mechanism::Unused`].
+    pub unused: bool,
     /// See [`Mechanism::Clean`].
     pub clean: bool,
 }
@@ -54,7 +66,10 @@ impl Switches {
         promotion: true,
         gather: true,
         batch: true,
+        epochs: true,
         moves: true,
+        mode: true,
+        unused: true,
         clean: false,
     };
 
@@ -66,7 +81,10 @@ impl Switches {
         promotion: false,
         gather: false,
         batch: false,
+        epochs: false,
         moves: false,
+        mode: false,
+        unused: false,
         clean: false,
     };
 
@@ -103,7 +121,10 @@ impl Switches {
             Mechanism::Promotion => self.promotion,
             Mechanism::Gather => self.gather,
             Mechanism::Batch => self.batch,
+            Mechanism::Epochs => self.epochs,
             Mechanism::Moves => self.moves,
+            Mechanism::Mode => self.mode,
+            Mechanism::Unused => self.unused,
             Mechanism::Clean => self.clean,
         }
     }
@@ -116,7 +137,10 @@ impl Switches {
             Mechanism::Promotion => &mut self.promotion,
             Mechanism::Gather => &mut self.gather,
             Mechanism::Batch => &mut self.batch,
+            Mechanism::Epochs => &mut self.epochs,
             Mechanism::Moves => &mut self.moves,
+            Mechanism::Mode => &mut self.mode,
+            Mechanism::Unused => &mut self.unused,
             Mechanism::Clean => &mut self.clean,
         }
     }
@@ -141,7 +165,10 @@ impl Switches {
             promotion: bits >> Mechanism::Promotion as u64 & 1 == 1,
             gather: bits >> Mechanism::Gather as u64 & 1 == 1,
             batch: bits >> Mechanism::Batch as u64 & 1 == 1,
+            epochs: bits >> Mechanism::Epochs as u64 & 1 == 1,
             moves: bits >> Mechanism::Moves as u64 & 1 == 1,
+            mode: bits >> Mechanism::Mode as u64 & 1 == 1,
+            unused: bits >> Mechanism::Unused as u64 & 1 == 1,
             clean: bits >> Mechanism::Clean as u64 & 1 == 1,
         }
     }
@@ -190,7 +217,10 @@ mod tests {
             Ok(Switches { ranged: false, promotion: false, ..Switches::DEFAULT })
         );
         assert_eq!(without("vanilla"), Ok(Switches::VANILLA));
-        assert_eq!(without("lazy,generations,ranged,promotion,gather,batch,moves"), Ok(Switches::VANILLA));
+        assert_eq!(
+            without("lazy,generations,ranged,promotion,gather,batch,epochs,moves,mode,unused"),
+            Ok(Switches::VANILLA)
+        );
     }
 
     #[test]
@@ -213,8 +243,8 @@ mod tests {
         let error = Switches::DEFAULT.without("lazy,eager").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no mechanism 'eager'; there are lazy, generations, ranged, promotion, gather, batch, moves, clean, and vanilla \
-             for all of them"
+            "there is no mechanism 'eager'; there are lazy, generations, ranged, promotion, gather, batch, epochs, moves, mode, unused, clean, and \
+             vanilla for all of them"
         );
     }
 

@@ -137,12 +137,14 @@ pub unsafe trait Platform: Sync {
     /// The same debt as `load_root`; with one tag, drops every user translation. Called with interrupts off.
     fn load_kernel_root(&self);
 
-    /// How often a CPU has crossed between kernel and user mode, so that barriers interrupt only CPUs in user mode. `None`, the default,
+    /// How often a CPU has crossed between kernel and user mode, so that only CPUs in user mode are interrupted. `None`, the default,
     /// says that nobody counts; then every CPU that uses the space is interrupted, and there are no grace periods.
     ///
     /// The implementer owes: on every way from user mode the CPU itself does what [`leave_user`](crate::Coherence::leave_user)
     /// does, and on every way back, after anything that could still change the user half or what runs, what
     /// [`enter_user`](crate::Coherence::enter_user) does. (A handler that strikes user mode and goes straight back may omit both.)
+    /// In between it uses no translation of the user half: it comes to user memory by the kernel's own mappings. A kernel that
+    /// does use them, to copy from user addresses, counts that as user mode, with interrupts off around both.
     fn crossings(&self, cpu: CpuId) -> Option<&Crossings> {
         let _ = cpu;
         None

@@ -12,6 +12,11 @@
 //! as one, and some mark an entry dirty, and store, that has just lost the right (`docs/design/0021-clean-entries.md`). So the mechanism
 //! `clean` is off by default, and `needed.clean_write_removed` counts what it would skip.
 //!
+//! **An entry that no CPU has used.** Hardware marks an entry as used, in one step with its look at it, before it caches anything of it. So
+//! of an entry without the mark no CPU has a copy, unless the mark was taken away and its copies were not flushed. Whoever keeps entries says
+//! which are [`unused`](Translation::unused) in this strict sense; to make an entry unused is a change that must be flushed (`CountsAsUnused`),
+//! and to change one that is unused needs no flush, whatever the change. (`docs/design/0026-unused-entries.md`; `performance.md`, B2 and M5.)
+//!
 //! `old` must be the value that an atomic exchange returned: hardware sets accessed and dirty bits until that very moment.
 
 use crate::Switches;
@@ -34,6 +39,9 @@ pub struct Translation {
     pub executable: bool,
     /// It has been used.
     pub accessed: bool,
+    /// No CPU has anything of it in its caches: it has not been marked as used since its copies were last flushed, or since it was made. One
+    /// whose mark was taken away without a flush is not unused, though it is not `accessed` either.
+    pub unused: bool,
     /// It has been written through.
     pub dirty: bool,
     /// It outlives a switch of the address space.
@@ -61,6 +69,17 @@ pub fn decide(old: &Translation, new: &Translation, switches: &Switches) -> Deci
     if !old.present {
         return Decision::Skip(Reason::NotPresentBefore);
     }
+    let decision = decide_for_copies(old, new, switches);
+    // There are no copies.
+    if old.unused && switches.unused && matches!(decision, Decision::Flush(_)) {
+        return Decision::Skip(Reason::Unused);
+    }
+    decision
+}
+
+/// As [`decide`], where CPUs may hold copies of the old entry.
+#[inline]
+fn decide_for_copies(old: &Translation, new: &Translation, switches: &Switches) -> Decision {
     if let Some(why) = demotion(old, new) {
         return Decision::Flush(why);
     }
@@ -100,6 +119,8 @@ fn demotion(old: &Translation, new: &Translation) -> Option<Why> {
         (old.executable && !new.executable, Why::ExecuteRemoved),
         (new.user != old.user, Why::ModeChanged),
         (new.global != old.global || new.other != old.other, Why::AttributesChanged),
+        // Whoever has a copy does not mark the entry again.
+        (new.unused && !old.unused, Why::CountsAsUnused),
     ];
     rules.into_iter().find_map(|(applies, why)| applies.then_some(why))
 }
@@ -117,6 +138,7 @@ names! {
         ExecuteRemoved "execute_removed": "Instruction fetches are no longer allowed.",
         ModeChanged "mode_changed": "The page was opened to one of user mode and kernel, and closed to the other.",
         AttributesChanged "attributes_changed": "A cache attribute, protection key or other bit that hardware reads has changed.",
+        CountsAsUnused "counts_as_unused": "The entry counts as one that no CPU has used, from here on.",
         PermissionAdded "permission_added": "Permission was only added, which needs a flush only because the mechanism promotion is off.",
     }
 }
@@ -128,6 +150,7 @@ names! {
         Promotion "promotion": "Permission was only added; a CPU that cached the old entry faults once and retries.",
         CleanWriteRemoved "clean_write_removed": "Write was taken from an entry that was not dirty; a CPU that cached it looks at the entry \
             again before it stores, and faults.",
+        Unused "unused": "No CPU has used the entry since it was last flushed, so none has cached it.",
         SoftwareBitsOnly "software_bits_only": "Only bits that hardware ignores have changed.",
         AccessedOrDirtyOnly "accessed_or_dirty_only": "Only the accessed bit changed, which is a hint, or the dirty bit was set.",
         Unchanged "unchanged": "The entry is what it was.",
@@ -135,7 +158,8 @@ names! {
         NoOtherCpu "no_other_cpu": "No CPU but the initiator uses the address space.",
         LazyCpu "lazy_cpu": "The CPU only borrows the address space; it compares generations before it uses it again.",
         InterruptPending "interrupt_pending": "The CPU had an interrupt on its way that serves this request as well.",
-        InKernel "in_kernel": "The CPU was in the kernel; it passes a memory barrier before it runs user code again.",
+        EpochReached "epoch_reached": "The CPU had flushed since, for another reason, when a frame of a deferred batch was needed.",
+        InKernel "in_kernel": "The CPU was in the kernel; it passes a memory barrier, and flushes what it has missed, before it runs user code again.",
         ReachedRemotely "reached_remotely": "The machine dropped it on the CPU without an interrupt.",
         FlushedBeforeRunning "flushed_before_running": "The virtual CPU did not run, and its hypervisor flushes it before it does.",
         SharedRound "shared_round": "A barrier that another thread asked for later served this request as well.",

@@ -85,6 +85,17 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
+    /// All of them must be interrupted.
+    pub(crate) fn by_interrupts(targets: CpuSet) -> Self {
+        Reach { interrupted: targets, elsewise: false, remote: false }
+    }
+
+    /// These need not be interrupted either.
+    pub(crate) fn without(self, spared: &CpuSet) -> Self {
+        let interrupted = self.interrupted.difference(spared);
+        Reach { interrupted, elsewise: self.elsewise || !spared.is_empty(), ..self }
+    }
+
     /// Whether all targets hear by other means, so that nothing is to be sent.
     pub(crate) fn is_settled(&self) -> bool {
         self.elsewise && self.interrupted.is_empty()
@@ -94,7 +105,7 @@ impl Reach {
 impl<P: Platform> Coherence<P> {
     /// Decides how each target hears of a request, and begins whatever is not an interrupt.
     pub(crate) fn reach(&self, me: CpuId, space: &Space, flush: Flush, targets: CpuSet) -> Reach {
-        let interrupts = Reach { interrupted: targets, elsewise: false, remote: false };
+        let interrupts = Reach::by_interrupts(targets);
         if targets.is_empty() {
             return interrupts;
         }
@@ -111,7 +122,7 @@ impl<P: Platform> Coherence<P> {
     fn spare(&self, me: CpuId, targets: CpuSet) -> Reach {
         let spared = self.platform.flush_before_running(&targets);
         self.cpu(me).counters.add(Row::Skipped(Reason::FlushedBeforeRunning), spared.len() as u64);
-        Reach { interrupted: targets.difference(&spared), elsewise: !spared.is_empty(), remote: false }
+        Reach::by_interrupts(targets).without(&spared)
     }
 
     /// Waits for what `reach` has begun.

@@ -26,6 +26,9 @@
 //! `switch.rs` argues that it compares generations when it comes back, and finds R. If tables were freed, no CPU walks them:
 //! one that was in neither set had another root loaded, or has flushed since; the others were targets.
 //!
+//! **A CPU in the kernel is not told**, unless tables are freed: it is marked, and compares generations before it goes back to user
+//! mode (`crossings.rs`). No user translation is used there, so for it everything above holds as for one that is not in `active`.
+//!
 //! **A machine may tell its CPUs without interrupts**, all of them or some: `remote.rs` decides that in one place, for the targets
 //! that were read as above, and says why nothing else in this page changes. Those that it leaves are interrupted.
 //!
@@ -40,6 +43,7 @@ use crate::decision::{Request, Standing, decide, decide_catching_up};
 use crate::errand::{Asked, Errand};
 use crate::fault::Fault;
 use crate::flush::{Extent, PageRange};
+use crate::remote::Reach;
 use crate::sync::{Ordering, fence};
 use crate::{
     Cause, Coherence, CpuId, CpuSet, Event, Executed, Flush, Generation, Mode, Outcome, Platform, Reason,
@@ -101,10 +105,12 @@ impl<P: Platform> Coherence<P> {
         if flush.extent == Extent::All && self.has_fault(Fault::RequestWithoutGeneration) {
             posted.generation = Generation::ZERO;
         }
-        let reach = self.reach(me, space, flush, targets);
+        let mut reach = self.reach(me, space, flush, targets);
+        if !flush.frees_tables() || self.has_fault(Fault::KernelSparedOfTables) {
+            reach = self.spare_kernel(me, reach);
+        }
         let targets = reach.interrupted;
-        let errand = Errand::Flush(posted);
-        let ticket = if reach.is_settled() { 0 } else { self.send(me, &errand, &targets, cause) };
+        let ticket = self.ask(me, &Errand::Flush(posted), &reach, cause);
         let executor = Executor::Initiator { remote: reach.remote };
         // Interrupts are off, lest a request by another CPU moves this CPU's root or generation halfway through.
         self.platform.without_interrupts(|| {
@@ -194,6 +200,11 @@ impl<P: Platform> Coherence<P> {
         }
         self.cpu(me).counters.add(Row::Skipped(Reason::LazyCpu), lazy.difference(&active).len() as u64);
         active
+    }
+
+    /// As [`send`](Self::send), to those who do not hear of it by other means.
+    pub(crate) fn ask(&self, me: CpuId, errand: &Errand, reach: &Reach, cause: Cause) -> u64 {
+        if reach.is_settled() { 0 } else { self.send(me, errand, &reach.interrupted, cause) }
     }
 
     /// Posts a request and interrupts its targets, save those with an interrupt on its way. Returns the request's ticket.
@@ -296,6 +307,7 @@ impl<P: Platform> Coherence<P> {
         let private = &cpu.private.0;
         let remote = executor == Executor::Initiator { remote: true };
         let standing = Standing { remote, ..self.standing(me) };
+        let epoch = self.epoch();
         let current = || space.expect("the loaded space is known to its CPU").generation();
         let (mut outcome, caught_up) = decide(&standing, request, current);
         if outcome == Outcome::FullBehind && self.has_fault(Fault::NoGapRule) {
@@ -315,6 +327,7 @@ impl<P: Platform> Coherence<P> {
             (Outcome::Ranged, Some(range)) => self.invalidate_range(me, &range, executor),
             (Outcome::Ranged | Outcome::FullRequested | Outcome::FullBehind, _) => {
                 self.platform.invalidate_all();
+                self.reach_epoch(me, epoch);
                 cpu.counters.count(Row::Executed(match executor {
                     Executor::Initiator { .. } => Executed::LocalFull,
                     Executor::Target => Executed::RemoteFull,
@@ -346,6 +359,7 @@ impl<P: Platform> Coherence<P> {
     fn catch_up(&self, me: CpuId, space: Option<&Space>) {
         let cpu = self.cpu(me);
         let private = &cpu.private.0;
+        let epoch = self.epoch();
         let current = || space.expect("the loaded space is known to its CPU").generation();
         let (outcome, caught_up) = decide_catching_up(&self.standing(me), current);
         if let Outcome::FullBehind | Outcome::FullRequested = outcome {
@@ -353,6 +367,8 @@ impl<P: Platform> Coherence<P> {
             cpu.counters.count(Row::Executed(Executed::RemoteFull));
             private.slots.catch_up(private.slot(), caught_up);
         }
+        // Also if nothing is loaded, or only borrowed: generations are compared before something is used.
+        self.reach_epoch(me, epoch);
         cpu.counters.count(Row::Handled(outcome));
     }
 

@@ -56,6 +56,8 @@ pub struct Space {
     pub(crate) gathers: GathersInProgress,
     pub(crate) devices: Devices,
     pub(crate) batched: Batched,
+    /// As `batched`, of batches that wait until their frames are needed.
+    pub(crate) deferred: Batched,
     pub(crate) registrations: Registrations,
     pub(crate) barriers: Rounds,
     pub(crate) core_barriers: Rounds,
@@ -73,6 +75,8 @@ impl Space {
     pub const GATHERS_OFFSET: usize = offset_of!(Space, gathers.0);
     /// As [`ROOT_OFFSET`](Self::ROOT_OFFSET), for a word that is 0 when no batch owes the space a flush.
     pub const BATCHED_OFFSET: usize = offset_of!(Space, batched.0);
+    /// As [`BATCHED_OFFSET`](Self::BATCHED_OFFSET), for what waits until a frame is needed: a load through it is no mistake before that.
+    pub const DEFERRED_OFFSET: usize = offset_of!(Space, deferred.0);
 
     constructor! {
         pub(crate) fn new(id: SpaceId, root: u64, shared_tag: Option<Tag>) -> Self {
@@ -90,6 +94,7 @@ impl Space {
                 gathers: GathersInProgress::new(),
                 devices: Devices::new(),
                 batched: Batched::new(),
+                deferred: Batched::new(),
                 registrations: Registrations::new(),
                 barriers: Rounds::new(),
                 core_barriers: Rounds::new(),
@@ -187,19 +192,14 @@ impl GathersInProgress {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether the caller's is the only one. Acquire: if another one is no longer counted, its flush is over.
+    /// Whether there are no more than the caller's own, of those that it could have met under a table's lock. Acquire: if another one is no
+    /// longer counted, its flush is over.
     #[inline]
-    pub(crate) fn is_alone(&self) -> bool {
-        self.0.load(Ordering::Acquire) <= 1
+    pub(crate) fn are_at_most(&self, own: u64) -> bool {
+        self.0.load(Ordering::Acquire) <= own
     }
 
-    /// Whether there is none, of those that the caller could have met under a table's lock. Acquire: as in `is_alone`.
-    #[inline]
-    pub(crate) fn is_none(&self) -> bool {
-        self.0.load(Ordering::Acquire) == 0
-    }
-
-    /// Ends a gather whose flush is over. Release: see [`is_alone`](Self::is_alone).
+    /// Ends a gather whose flush is over. Release: see [`are_at_most`](Self::are_at_most).
     #[inline]
     pub(crate) fn end(&self) {
         self.0.fetch_sub(1, Ordering::Release);

@@ -105,7 +105,8 @@ impl<P: Platform> Coherence<P> {
     /// CPU with interrupts off.
     ///
     /// A flush that began before may have found the CPU in the space, and waits for its answer. So a CPU that goes offline takes
-    /// interrupts, with `None` as the loaded space, until every flush that was in progress when this returned is over.
+    /// interrupts, with `None` as the loaded space, until every flush that was in progress when this returned is over. A deferred batch is in progress until it is
+    /// [redeemed or retired](crate::Deferred).
     ///
     /// # Panics
     /// If `loaded` is not what the CPU has loaded.
@@ -123,9 +124,16 @@ impl<P: Platform> Coherence<P> {
     /// Everybody else knows, from what they have switched to. An NMI may come in the middle of a switch, when another root is
     /// loaded than the kernel's own records say, or while the CPU only borrows the space and has missed what was flushed.
     /// An initiator that waits for this CPU waits until the handler has returned, so what it finds is not freed meanwhile;
-    /// and it may find no translation, for it cannot handle a fault.
+    /// and it may find no translation, for it cannot handle a fault. If the handler interrupted the kernel, and initiators do not wait
+    /// for such a CPU (the mechanism `mode`), the answer is no.
     pub fn may_use_user_memory(&self, space: &Space) -> bool {
-        let private = &self.cpu(self.platform.current_cpu()).private.0;
+        let me = self.platform.current_cpu();
+        self.uses(me, space) && (!self.is_spared(me) || self.has_fault(Fault::UsedInSparedKernel))
+    }
+
+    /// Whether this CPU has a space loaded, and does not only borrow it.
+    pub(crate) fn uses(&self, me: CpuId, space: &Space) -> bool {
+        let private = &self.cpu(me).private.0;
         private.loaded() == Some(space.id()) && !private.is_lazy()
     }
 
@@ -140,10 +148,12 @@ impl<P: Platform> Coherence<P> {
         if !unmarked {
             private.set_none();
         }
+        let epoch = self.epoch();
         self.platform.load_kernel_root();
         if unmarked {
             private.set_none();
         }
+        self.reach_epoch(me, epoch);
         self.leave_sets(me, loaded, was_lazy);
         self.follow_registration(me, None);
         self.count(me, Row::Switched(Switched::Left));
@@ -156,6 +166,7 @@ impl<P: Platform> Coherence<P> {
         let left = leaving.filter(|_| private.loaded().is_some());
         let was_lazy = private.is_lazy();
 
+        let epoch = self.epoch();
         let generation = self.join(me, entering, Fault::NoFenceEntering, Fault::GenerationBeforeSetEntering);
         let (slot, held) = private.slots.choose(entering.id(), self.platform.tags());
         let keep = (held
@@ -176,6 +187,7 @@ impl<P: Platform> Coherence<P> {
         if let Some(left) = left {
             self.leave_sets(me, left, was_lazy);
         }
+        self.reach_epoch(me, epoch);
         self.honour_registrations(me, entering);
         self.count(me, Row::Switched(Switched::Entered));
         if !keep {
@@ -189,7 +201,7 @@ impl<P: Platform> Coherence<P> {
         if !self.switches().lazy {
             // It never left `active`, and a flush would have made it let go. A batch's round leaves those that borrow alone.
             if self.switches().batch && !self.has_fault(Fault::BorrowerMissesBatches) {
-                self.freshen(me, entering.generation());
+                self.freshen(me, entering.generation(), Executed::LazyFull);
             }
             private.set_lazy(false);
             return;
@@ -200,9 +212,11 @@ impl<P: Platform> Coherence<P> {
         if self.has_fault(Fault::LeaveLazyBeforeFlush) {
             entering.lazy.remove(me, Ordering::Release);
         }
+        let epoch = self.epoch();
         let generation =
             self.join(me, entering, Fault::NoFenceComingBack, Fault::GenerationBeforeSetComingBack);
-        self.freshen(me, generation);
+        self.freshen(me, generation, Executed::LazyFull);
+        self.reach_epoch(me, epoch);
         private.set_lazy(false);
         // Release: pairs with the acquire of `lazy` in `Coherence::targets`. Whoever misses this CPU there, and missed it in
         // `active` before, finds the flush above done.
@@ -215,14 +229,14 @@ impl<P: Platform> Coherence<P> {
         self.honour_registrations(me, entering);
     }
 
-    /// Drops what this CPU has cached of the space that it comes back to, if it has missed something.
-    fn freshen(&self, me: CpuId, generation: Generation) {
+    /// Drops what this CPU has cached of the space that it goes back to, if it has missed something.
+    pub(crate) fn freshen(&self, me: CpuId, generation: Generation, executed: Executed) {
         let private = &self.cpu(me).private.0;
         let slot = private.slot();
         if !self.is_fresh(me, slot, generation) && !self.has_fault(Fault::NoComparison) {
             self.platform.invalidate_all();
             private.slots.catch_up(slot, generation);
-            self.count(me, Row::Executed(Executed::LazyFull));
+            self.count(me, Row::Executed(executed));
         }
     }
 

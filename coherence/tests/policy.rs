@@ -5,12 +5,15 @@
 //! A store through a copy that is not dirty is none: such a CPU walks to the new entry first. Only the mechanism `clean` trusts in that, and
 //! without it such a copy counts as one through which stores go at once.
 //!
+//! Of an entry that is unused there is no copy, if its being so is true: so whatever has copies and counts as unused from now on does harm too.
+//!
 //! This relation is transitive. So it also covers the copies that are older than `old`, which earlier skips left in the caches.
 #![cfg(not(any(loom, shuttle)))]
 
 use coherence::{Decision, Reason, Switches, Translation, Why, policy::decide};
 
 const STRICT: Switches = Switches { promotion: false, ..Switches::DEFAULT };
+const USED: Switches = Switches { unused: false, ..Switches::DEFAULT };
 const CLEAN: Switches = Switches { clean: true, ..Switches::DEFAULT };
 const STRICT_CLEAN: Switches = Switches { promotion: false, ..CLEAN };
 
@@ -34,6 +37,12 @@ fn lets_through(entry: &Translation, by_user: bool, access: Access) -> bool {
 /// Whether some access through a cached copy of `old` is not what it would be after a walk to `new`. `trusted`: a CPU walks before
 /// it stores through a copy that is not dirty.
 fn does_harm(old: &Translation, new: &Translation, trusted: bool) -> bool {
+    if old.unused || !old.present {
+        return false;
+    }
+    if new.unused && new.present {
+        return true;
+    }
     let same_place = (old.frame, old.huge, old.other) == (new.frame, new.huge, new.other);
     // A global copy is still found after a switch to a space that never had it.
     let outlives_switch = old.global && !new.global;
@@ -68,12 +77,18 @@ fn entry(bits: u32) -> Translation {
         frame: u64::from(bit(8)),
         other: u64::from(bit(9)),
         software: u64::from(bit(10)),
+        unused: bit(11),
     }
 }
 
 fn all_pairs() -> impl Iterator<Item = (Translation, Translation)> {
-    const ENTRIES: u32 = 1 << 11;
+    const ENTRIES: u32 = 1 << 12;
     (0..ENTRIES).flat_map(|old| (0..ENTRIES).map(move |new| (entry(old), entry(new))))
+}
+
+/// Those whose old entry is not unused.
+fn all_pairs_with_copies() -> impl Iterator<Item = (Translation, Translation)> {
+    all_pairs().filter(|(old, _)| !old.unused)
 }
 
 #[test]
@@ -99,6 +114,7 @@ fn what_is_flushed_does_harm() {
             let careful = match why {
                 Why::DirtyCleared => !old.writable,
                 Why::AttributesChanged => new.global != old.global,
+                Why::CountsAsUnused => !new.present,
                 _ => false,
             };
             assert!(careful, "{old:?} to {new:?} is harmless, and yet: {why:?}");
@@ -109,7 +125,7 @@ fn what_is_flushed_does_harm() {
 /// What `clean` skips is what it says, and without it every such change is counted as what it would have saved.
 #[test]
 fn the_mechanism_clean_skips_write_taken_from_clean_entries_and_nothing_else() {
-    for (old, new) in all_pairs() {
+    for (old, new) in all_pairs_with_copies() {
         for (with, without) in [(CLEAN, Switches::DEFAULT), (STRICT_CLEAN, STRICT)] {
             let (with, without) = (decide(&old, &new, &with), decide(&old, &new, &without));
             let is_saved = with == Decision::Skip(Reason::CleanWriteRemoved);
@@ -126,8 +142,22 @@ fn the_mechanism_clean_skips_write_taken_from_clean_entries_and_nothing_else() {
 }
 
 #[test]
-fn without_promotion_added_permission_is_flushed_too_and_nothing_else() {
+fn the_mechanism_unused_skips_what_no_cpu_has_and_nothing_else() {
     for (old, new) in all_pairs() {
+        let (with, without) = (decide(&old, &new, &Switches::DEFAULT), decide(&old, &new, &USED));
+        if with == Decision::Skip(Reason::Unused) {
+            assert!(old.present && old.unused);
+            assert!(matches!(without, Decision::Flush(_)), "{old:?} to {new:?}");
+        } else {
+            assert_eq!(with, without, "{old:?} to {new:?}");
+        }
+        assert!(!(old.present && old.unused && matches!(with, Decision::Flush(_))), "{old:?} to {new:?}");
+    }
+}
+
+#[test]
+fn without_promotion_added_permission_is_flushed_too_and_nothing_else() {
+    for (old, new) in all_pairs_with_copies() {
         let (lenient, strict) = (decide(&old, &new, &Switches::DEFAULT), decide(&old, &new, &STRICT));
         if lenient == Decision::Skip(Reason::Promotion) {
             assert!(adds_permission(&old, &new));
@@ -145,15 +175,19 @@ fn every_no_has_the_reason_that_applies() {
             continue;
         };
         let hint = (old.accessed, old.dirty) != (new.accessed, new.dirty);
+        let [old_if_used, new_if_used] = [old, new].map(|entry| Translation { unused: false, ..entry });
+        let has_harmless_copies = matches!(decide(&old_if_used, &new_if_used, &CLEAN), Decision::Skip(_));
         let expected = if !old.present {
             Reason::NotPresentBefore
+        } else if old.unused && !has_harmless_copies {
+            Reason::Unused
         } else if old.writable && !new.writable {
             Reason::CleanWriteRemoved
         } else if adds_permission(&old, &new) {
             Reason::Promotion
         } else if hint {
             Reason::AccessedOrDirtyOnly
-        } else if old != new {
+        } else if old_if_used != new_if_used {
             Reason::SoftwareBitsOnly
         } else {
             Reason::Unchanged

@@ -173,7 +173,7 @@ impl Model {
             }
             Call::Advise { at, length, advice } => {
                 self.guard(process, at, length, true)?;
-                self.advise(process, self.resolve(at), length, advice)
+                self.advise(process, self.resolve(at), length, advice, observed)
             }
             Call::Incore { at, length } => {
                 self.guard(process, at, length, true)?;

@@ -34,9 +34,11 @@ pub(crate) fn declare() {
         (&DECLARATION.frame_stride, layout.stride),
         (&DECLARATION.frame_references, layout.references),
         (&DECLARATION.frame_lock, layout.lock),
+        (&DECLARATION.frame_waiting, layout.waiting),
         (&DECLARATION.space_root, Space::ROOT_OFFSET as u64),
         (&DECLARATION.space_changes, Space::GATHERS_OFFSET as u64),
         (&DECLARATION.space_batched, Space::BATCHED_OFFSET as u64),
+        (&DECLARATION.space_deferred, Space::DEFERRED_OFFSET as u64),
     ] {
         word.store(value, Relaxed);
     }

@@ -20,5 +20,5 @@ macro_rules! kernel_modules {
 }
 
 kernel_modules! {
-    arch block boot console cpu declaration files frames heap interrupt memory panic power process report self_check sync syscall task time
+    arch block boot console cpu declaration files frames heap interrupt ipc memory network panic power process report self_check sync syscall task time
 }

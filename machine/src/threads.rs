@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use coherence::{Coherence, CpuId, CpuSet, Mode, Platform, Switches, Tag};
 use lock_api::{RawMutex, RawRwLock};
-use memory::{Access, AddressSpace, Environment, Fault, Frames, PAGE_SIZE};
+use memory::{Access, AddressSpace, Environment, Fault, Frames, PAGE_SIZE, Swap, Waiting};
 
 /// How many CPUs there are.
 pub const CPUS: usize = 4;
@@ -178,6 +178,9 @@ pub struct Machine {
     coherence: Coherence<ThreadPlatform>,
     /// Its physical memory.
     pub frames: Frames<SpinLock>,
+    /// Where private pages go from it.
+    pub swap: Swap<ThreadEnvironment>,
+    waiting: Waiting<ThreadEnvironment>,
     pending: Arc<[AtomicBool; CPUS]>,
     /// Touched only through `word` and by the library.
     _ram: Vec<u64>,
@@ -202,6 +205,14 @@ impl Environment for ThreadEnvironment {
         &self.0.frames
     }
 
+    fn swap(&self) -> &Swap<Self> {
+        &self.0.swap
+    }
+
+    fn waiting(&self) -> &Waiting<Self> {
+        &self.0.waiting
+    }
+
     fn fill_kernel_half(&self, _upper_half: &[AtomicU64]) {}
 
     fn current_cpu(&self) -> CpuId {
@@ -220,6 +231,8 @@ impl ThreadEnvironment {
         let machine = Machine {
             coherence: Coherence::new(platform, Switches::DEFAULT),
             frames: Frames::empty(),
+            swap: Swap::new(),
+            waiting: Waiting::new(),
             pending,
             _ram: ram,
             base,
@@ -276,7 +289,7 @@ impl ThreadEnvironment {
         }
     }
 
-    /// Walks the tables, sets accessed and dirty as hardware does, and caches what it found.
+    /// Walks the tables, sets accessed and dirty as hardware does, and caches what it found, if it allows the access.
     fn walk(&self, space: &ThreadSpace, page: u64, access: Access) -> Option<u64> {
         let leaf = (1..=3).rev().try_fold(space.space().root(), |table, level| {
             let entry = self.word(table + (page >> (12 + 9 * level) & 511) * 8).load(Acquire);
@@ -288,7 +301,10 @@ impl ThreadEnvironment {
             if found & PRESENT == 0 {
                 return None;
             }
-            let used = if access.write && found & WRITABLE != 0 { ACCESSED | DIRTY } else { ACCESSED };
+            if access.write && found & WRITABLE == 0 {
+                return Some(found);
+            }
+            let used = if access.write { ACCESSED | DIRTY } else { ACCESSED };
             match word.compare_exchange(found, found | used, AcqRel, Acquire) {
                 Ok(_) => {
                     TRANSLATIONS.with_borrow_mut(|cache| cache.insert(page, found | used));

@@ -6,7 +6,7 @@
 //! 2. an object's list of its mappings (may sleep); `mappings` says who may walk it, and the tables, without an area lock;
 //! 3. the lock of places (may sleep), which is the same for pages of no object: `relocation`;
 //! 4. a leaf table's lock (spins); two at once only in `relocation` and in `fork`, parent first;
-//! 5. an object's lock (spins), never under a table lock;
+//! 5. an object's lock (spins), never under a table lock; swap's (spins), under one;
 //! 6. the frame allocator's locks, which are leaves.
 //!
 //! A flush is always waited for with the area lock held (so that nobody maps anything new at an address while some CPU
@@ -48,6 +48,10 @@ pub struct AddressSpace<E: Environment> {
     resident: AtomicU64,
     /// The most that `resident` has been at the end of a fault.
     resident_peak: AtomicU64,
+    /// Pages that are in slots.
+    swapped: AtomicU64,
+    /// Where those who look for unused pages go on (`swap_out`).
+    pub(crate) swap_hand: AtomicU64,
     /// The page of the latest spurious fault, and in its low bits how many there were in a row.
     pub(crate) spurious: AtomicU64,
     /// Whether any area has ever been watched: what need not be asked of the others.
@@ -86,6 +90,8 @@ pub struct Sizes {
     pub resident: u64,
     /// The most that was in memory.
     pub resident_peak: u64,
+    /// What is in slots.
+    pub swapped: u64,
 }
 
 pub(crate) type Shared<'a, E> = RwLockReadGuard<'a, <E as Environment>::AreaLock, Layout<E>>;
@@ -111,6 +117,8 @@ impl<E: Environment> AddressSpace<E> {
             limits,
             resident: AtomicU64::new(0),
             resident_peak: AtomicU64::new(0),
+            swapped: AtomicU64::new(0),
+            swap_hand: AtomicU64::new(0),
             spurious: AtomicU64::new(0),
             has_monitors: AtomicBool::new(false),
         }))
@@ -133,6 +141,7 @@ impl<E: Environment> AddressSpace<E> {
             mapped: self.shared().areas.mapped_pages(),
             resident,
             resident_peak: self.resident_peak.load(Relaxed).max(resident),
+            swapped: self.swapped.load(Relaxed),
         }
     }
 
@@ -196,6 +205,23 @@ impl<E: Environment> AddressSpace<E> {
         }
     }
 
+    /// How many pages are in memory.
+    pub(crate) fn resident_pages(&self) -> u64 {
+        self.resident.load(Relaxed)
+    }
+
+    pub(crate) fn note_swapped(&self, more: u64) {
+        if more > 0 {
+            self.swapped.fetch_add(more, Relaxed);
+        }
+    }
+
+    pub(crate) fn note_unswapped(&self, fewer: u64) {
+        if fewer > 0 {
+            self.swapped.fetch_sub(fewer, Relaxed);
+        }
+    }
+
     pub(crate) fn note_gone(&self, fewer: u64) {
         self.resident.fetch_sub(fewer, Relaxed);
     }
@@ -242,6 +268,10 @@ impl<E: Environment> AddressSpace<E> {
                 };
                 for (address, _) in leaf.used_entries(part) {
                     let old = leaf.replace(address, Entry::EMPTY);
+                    if let Some(slot) = old.slot() {
+                        self.environment.swap().give_up(slot);
+                        self.note_unswapped(1);
+                    }
                     if !old.holds_page() {
                         continue;
                     }

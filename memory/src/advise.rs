@@ -11,14 +11,14 @@ use crate::address_space::{AddressSpace, Layout};
 use crate::announcements::Announcements;
 use crate::area::{Area, AreaFlags, Source, object_page};
 use crate::environment::Environment;
-use crate::error::{Error, Fault};
+use crate::error::Error;
 use crate::hole::{Hole, punch_all};
 use crate::mistake::{Mistake, is_made};
 use crate::monitor::{Event, Monitor, Wishes};
 use crate::object::MemoryObject;
 use crate::page_table::LEAF_SPAN;
 use crate::range::PageRange;
-use crate::rights::{Access, Rights};
+use crate::rights::Rights;
 use crate::unmap::Guards;
 
 /// What is advised.
@@ -48,8 +48,11 @@ pub enum Advice {
         /// Large ones.
         large: bool,
     },
-    /// `MADV_COLD`, `MADV_PAGEOUT`: pages that will not be used soon. Ignored, but refused for locked ones.
-    Age,
+    /// `MADV_COLD`, `MADV_PAGEOUT`: pages that will not be used soon. Refused for locked ones; concerns what comes from stores.
+    Retire {
+        /// They are taken back now.
+        at_once: bool,
+    },
     /// `MADV_REMOVE`: holes in the objects that are mapped shared.
     Remove,
     /// `MADV_COLLAPSE`: into large pages, now.
@@ -77,15 +80,17 @@ impl<E: Environment> AddressSpace<E> {
                 let (set, clear) = if large { (wanted, unwanted) } else { (unwanted, wanted) };
                 self.note_advice(&mut self.exclusive(), range, |flags| flags.difference(clear) | set)
             }
-            Advice::Age
-                if self.shared().areas.overlapping(range).any(|area| area.has_flag(AreaFlags::LOCKED)) =>
-            {
-                Err(Error::Invalid)
+            Advice::Retire { at_once } => {
+                let verdict = self.check_retiring(range);
+                if verdict != Err(Error::Invalid) {
+                    self.retire(&[range], at_once);
+                }
+                verdict
             }
             Advice::Remove => self.punch_holes(range),
             Advice::Collapse => self.collapse(&[range]).1,
-            Advice::Hint | Advice::Age if self.shared().areas.is_covered(range) => Ok(()),
-            Advice::Hint | Advice::Age => Err(Error::OutOfMemory),
+            Advice::Hint if self.shared().areas.is_covered(range) => Ok(()),
+            Advice::Hint => Err(Error::OutOfMemory),
         }
     }
 
@@ -94,6 +99,14 @@ impl<E: Environment> AddressSpace<E> {
     pub(crate) fn advise_each(&self, ranges: &[PageRange], advice: Advice) -> (usize, Result<(), Error>) {
         match advice {
             Advice::Collapse => self.collapse(ranges),
+            Advice::Retire { at_once } => {
+                let verdicts = ranges.iter().map(|range| self.check_retiring(*range)).enumerate();
+                let mut refused =
+                    verdicts.filter_map(|(index, verdict)| verdict.err().map(|error| (index, Err(error))));
+                let (accepted, verdict) = refused.next().unwrap_or((ranges.len(), Ok(())));
+                self.retire(&ranges[..accepted], at_once);
+                (accepted, verdict)
+            }
             _ => {
                 let refused = ranges.iter().map(|range| self.advise(*range, advice)).enumerate();
                 let mut refused =
@@ -138,8 +151,8 @@ impl<E: Environment> AddressSpace<E> {
         if lies_in_one_table {
             let layout = self.shared();
             let mut leaf = layout.tables.leaf(range.start());
-            if leaf.is_none() && !layout.tables.has_room_for_large(range.start()) {
-                // A large page may have to be cut.
+            if leaf.is_none() && !layout.tables.is_vacant(range.start()) {
+                // A large page may have to be cut, or has just come to pieces.
                 drop(leaf);
                 drop(layout);
                 return self.drop_pages_alone(range, cause, even_locked);
@@ -203,33 +216,6 @@ impl<E: Environment> AddressSpace<E> {
         drop(layout);
         punch_all(&self.environment, &holes)?;
         verdict
-    }
-
-    /// Brings in what can be, area by area up to the first that does not allow it; a hole is told at the end.
-    fn populate_strictly(&self, range: PageRange, write: bool) -> Result<(), Error> {
-        let wanted = if write { Rights::WRITE } else { Rights::READ };
-        let mut start = range.start();
-        let mut has_hole = false;
-        while let Some(rest) = PageRange::between(start, range.end()) {
-            let part = {
-                let layout = self.shared();
-                let Some(area) = layout.areas.overlapping(rest).next() else {
-                    return Err(Error::OutOfMemory);
-                };
-                has_hole |= area.start() > start;
-                if !area.rights().contains(wanted) {
-                    return Err(Error::Invalid);
-                }
-                area.range().intersection(&rest).ok_or(Error::OutOfMemory)?
-            };
-            self.populate(part, Access { write, execute: false }).map_err(|fault| match fault {
-                Fault::OutOfMemory | Fault::NotMapped => Error::OutOfMemory,
-                Fault::NotAllowed => Error::Invalid,
-                Fault::Bus | Fault::Abandoned => Error::NotMapped,
-            })?;
-            start = part.end();
-        }
-        if has_hole { Err(Error::OutOfMemory) } else { Ok(()) }
     }
 
     /// Sets or clears a flag of all areas in the range.

@@ -4,11 +4,15 @@
 //! of places (`relocation.rs`) and its table's lock. What others do for their sake could be left out without any test that
 //! notices, if none of them were here. So the checkers have these.
 
+use core::ops::Range;
+
 use coherence::Cause;
 
 use crate::address_space::AddressSpace;
 use crate::entry::{Bits, Entry};
 use crate::environment::Environment;
+use crate::object::MemoryObject;
+use crate::page_batch::PageBatch;
 use crate::range::{PAGE_SIZE, PageRange, round_down};
 use crate::unmap::Guards;
 
@@ -66,5 +70,15 @@ impl<E: Environment> AddressSpace<E> {
         let mut changes = self.changes(Cause::Madvise);
         changes.table_taken(address / span * span, span, table.frame());
         changes.finish();
+    }
+}
+
+impl<E: Environment> MemoryObject<E> {
+    /// Takes the marks of being used from these pages' entries. (What a look does before it decides which pages go.)
+    pub fn age(&self, pages: Range<u64>) {
+        let candidates = self.reproducible(pages);
+        let mut batch = PageBatch::new(self.environment(), Cause::Reclaim);
+        self.look_at_entries(&candidates, &mut batch, |_| false);
+        batch.finish();
     }
 }

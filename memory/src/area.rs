@@ -162,13 +162,18 @@ impl<E: Environment> Area<E> {
     /// Enters it in its object's list, as it is about to be in a space.
     pub(crate) fn register(&mut self, space: &Weak<AddressSpace<E>>) {
         if let Source::Object { backing, distance } = &self.source {
-            self.registration = Registration::enter(backing, space, self.range(), *distance);
+            self.registration =
+                Registration::enter(backing, space, self.range(), *distance, self.is_locked());
         }
     }
 
-    fn follow_range(&self) {
+    fn is_locked(&self) -> bool {
+        self.has_flag(AreaFlags::LOCKED)
+    }
+
+    fn follow(&self) {
         if let Some(registration) = &self.registration {
-            registration.follow(self.range());
+            registration.follow(self.range(), self.is_locked());
         }
     }
 
@@ -201,13 +206,13 @@ impl<E: Environment> Area<E> {
     /// Moves the start, without passing a neighbour.
     pub(crate) fn set_start(&self, start: u64) {
         self.start.store(start, Relaxed);
-        self.follow_range();
+        self.follow();
     }
 
     /// Moves the end, without passing a neighbour.
     pub(crate) fn set_end(&self, end: u64) {
         self.end.store(end, Relaxed);
-        self.follow_range();
+        self.follow();
     }
 
     pub(crate) fn rights(&self) -> Rights {
@@ -223,7 +228,11 @@ impl<E: Environment> Area<E> {
     }
 
     pub(crate) fn set_flags(&self, flags: AreaFlags) {
+        let was_locked = self.is_locked();
         self.flags.store(flags.bits(), Relaxed);
+        if self.is_locked() != was_locked {
+            self.follow();
+        }
     }
 
     pub(crate) fn has_flag(&self, flag: AreaFlags) -> bool {
@@ -334,7 +343,8 @@ impl<E: Environment> Area<E> {
                 object_page(self.start(), *distance).wrapping_mul(PAGE_SIZE),
             ),
         };
-        AreaSnapshot { range: self.range(), rights: self.rights(), flags: self.flags(), offset, object }
+        let (range, rights, may) = (self.range(), self.rights(), self.may);
+        AreaSnapshot { range, rights, may, flags: self.flags(), offset, object }
     }
 }
 
@@ -345,6 +355,8 @@ pub struct AreaSnapshot {
     pub range: PageRange,
     /// What it allows.
     pub rights: Rights,
+    /// The most that `mprotect` may have it allow.
+    pub may: Rights,
     /// Shared, heap, stack and so on.
     pub flags: AreaFlags,
     /// Offset in the object, in bytes.

@@ -9,7 +9,7 @@
 #![allow(unsafe_code, reason = "the macro that tells the tree where its link is in an area")]
 
 use alloc::boxed::Box;
-use alloc::sync::Weak;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -63,6 +63,11 @@ impl<E: Environment> Areas<E> {
 
     pub(crate) fn mapped_pages(&self) -> u64 {
         self.mapped_pages
+    }
+
+    /// Whose areas these are, while anybody refers to it.
+    pub(crate) fn space(&self) -> Option<Arc<AddressSpace<E>>> {
+        self.space.upgrade()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Area<E>> {

@@ -25,7 +25,17 @@ impl BlockLink {
         Self { next: AtomicU32::new(NONE), previous: AtomicU32::new(NONE), head: AtomicU8::new(0) }
     }
 
-    /// While a frame is in use its link is free for whoever uses it: tables put aside hang on each other by it (`large_frames`).
+    /// While a frame is in use its link is free for whoever uses it: the pages of stores are listed by it (`page_lists`): before it, behind it.
+    pub(crate) fn neighbours(&self) -> [&AtomicU32; 2] {
+        [&self.previous, &self.next]
+    }
+
+    /// Is in no list any more.
+    pub(crate) fn clear(&self) {
+        self.neighbours().into_iter().for_each(|end| end.store(NONE, Relaxed));
+    }
+
+    /// As well for tables put aside, which hang on each other by it (`large_frames`).
     pub(crate) fn aside(&self) -> Option<u32> {
         Some(self.next.load(Relaxed)).filter(|next| *next != NONE)
     }

@@ -13,6 +13,7 @@
 
 use alloc::collections::BTreeMap;
 use core::ops::Range;
+use core::slice;
 
 use coherence::Cause;
 
@@ -21,7 +22,6 @@ use crate::environment::Environment;
 use crate::frame::FrameRef;
 use crate::object::MemoryObject;
 use crate::page_batch::PageBatch;
-use crate::range::PAGE_SIZE;
 use crate::sync;
 
 /// A page that is being cleaned.
@@ -38,10 +38,12 @@ impl<E: Environment> MemoryObject<E> {
         let mut cleaned: BTreeMap<u64, Page<E>> =
             taken.map(|(page, frame, is_dirty)| (page, Page { frame, is_dirty })).collect();
         let mut batch = PageBatch::new(self.environment(), Cause::Writeback);
-        self.mappings().for_each_leaf(pages, &mut batch, |batch, space, leaf, part, first| {
-            for (address, entry) in leaf.used_pages(part) {
-                let page = cleaned.get_mut(&(first + (address - part.start()) / PAGE_SIZE));
-                let Some(page) = page.filter(|page| page.frame.number() == entry.frame()) else { continue };
+        self.mappings().for_each_leaf(slice::from_ref(&pages), &mut batch, |batch, space, leaf, shown| {
+            for (address, entry) in leaf.used_pages(shown.part) {
+                let page = cleaned.get_mut(&shown.page(address));
+                let Some(page) = page.filter(|page| page.frame.number() == entry.frame()) else {
+                    continue;
+                };
                 let marks = Bits::WRITABLE | Bits::DIRTY;
                 let changed = leaf.update(address, |old| old.has_any(marks).then(|| old.without(marks)));
                 if let Some((old, new)) = changed {
@@ -56,5 +58,23 @@ impl<E: Environment> MemoryObject<E> {
             write(*number, &page.frame);
         }
         batch.finish();
+    }
+}
+
+impl<E: Environment> MemoryObject<E> {
+    /// How many of its pages have been stored to since they were taken as clean. Goes through all entries that map it. May sleep.
+    pub fn dirty_pages(&self) -> usize {
+        let mut by_entries = BTreeMap::new();
+        self.mappings().for_each_entry(|page, entry| {
+            if entry.has(Bits::DIRTY) {
+                by_entries.insert(page, entry.frame());
+            }
+        });
+        let frames = self.environment().frames();
+        let contents = self.contents.lock();
+        let is_dirty = |(page, frame): &(&u64, &FrameRef<E>)| {
+            frames.is_dirty(frame.number()) || by_entries.get(page) == Some(&frame.number())
+        };
+        contents.pages.iter().filter(is_dirty).count()
     }
 }

@@ -184,5 +184,7 @@ fn holds_a_place(range: PageRange) -> bool {
 /// Whether a table may become a large page: something in it can be written.
 fn is_fit<E: Environment>(leaf: &Leaf<'_, E>, start: u64) -> bool {
     let range = PageRange::of_area(start, start + LARGE_PAGE_SIZE);
-    leaf.used_pages(range).any(|(_, entry)| entry.has(Bits::WRITABLE))
+    // What is in a slot would have to be read first.
+    let is_in_memory = leaf.used_entries(range).all(|(_, entry)| !entry.is_swapped());
+    is_in_memory && leaf.used_pages(range).any(|(_, entry)| entry.has(Bits::WRITABLE))
 }

@@ -1,15 +1,18 @@
 //! One entry of an x86-64 page table, and what it means to `coherence`.
 //!
-//! Of the bits that hardware ignores we use two. `RESIDENT` says that the entry holds a reference to its frame, also
+//! Of the bits that hardware ignores we use four. `RESIDENT` says that the entry holds a reference to its frame, also
 //! while the entry is not present because the mapping allows nothing (`PROT_NONE`). `GUARDED` says that a monitor is to hear
-//! of a store before it is made (`userfault_guard`): such an entry is never writable, whatever its area allows. An entry that is zero is empty.
-//! One that has `GUARDED` alone holds no page, and says that the page which comes is guarded.
+//! of a store before it is made (`userfault_guard`): such an entry is never writable, whatever its area allows. `LINGERING`
+//! says that the mark of being used was taken without a flush, so that CPUs may have cached the entry though hardware has not marked it. An entry that is
+//! zero is empty. One that has `GUARDED` alone holds no page, and says that the page which comes is guarded. One that has `SWAPPED` holds none either, and says in
+//! which slot of a disk it is (`swap`).
 
 use coherence::Translation;
 
 use crate::frame::FrameNumber;
 use crate::range::PAGE_SIZE;
 use crate::rights::{Access, Rights};
+use crate::swap::Slot;
 
 bitflags::bitflags! {
     /// The bits of an entry other than the frame's address.
@@ -33,6 +36,10 @@ bitflags::bitflags! {
         const RESIDENT = 1 << 9;
         /// Software: a store is the monitor's to allow. Only in areas that are watched for stores.
         const GUARDED = 1 << 10;
+        /// Software, in an entry that is not present: the page is in a slot, whose number is where a frame's would be.
+        const SWAPPED = 1 << 11;
+        /// Software: CPUs may have cached the entry, whether it is marked as accessed or not.
+        const LINGERING = 1 << 58;
         /// Instruction fetches are not allowed.
         const NO_EXECUTE = 1 << 63;
     }
@@ -44,6 +51,8 @@ pub(crate) const LARGE_FRAMES: u32 = 512;
 pub(crate) const LARGE_PAGE_SIZE: u64 = LARGE_FRAMES as u64 * PAGE_SIZE;
 
 const FRAME_MASK: u64 = 0x000f_ffff_ffff_f000;
+/// Where the number of a slot's disk begins; its page is below.
+const DISK_SHIFT: u32 = 44;
 
 /// An entry's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +101,23 @@ impl Entry {
         Self::page(frame, rights, writable).with(Bits::HUGE)
     }
 
+    /// An entry whose page is in a slot, and comes back guarded or not.
+    pub(crate) fn swapped(slot: Slot, is_guarded: bool) -> Self {
+        let entry = Self(u64::from(slot.disk) << DISK_SHIFT | u64::from(slot.page) << 12).with(Bits::SWAPPED);
+        if is_guarded { entry.with(Bits::GUARDED) } else { entry }
+    }
+
+    /// The slot that its page is in, if it is in one.
+    pub(crate) fn slot(self) -> Option<Slot> {
+        let page = (self.0 >> 12) as u32;
+        self.has(Bits::SWAPPED).then_some(Slot { disk: (self.0 >> DISK_SHIFT) as u8, page })
+    }
+
+    /// Whether its page is in a slot.
+    pub(crate) fn is_swapped(self) -> bool {
+        self.has(Bits::SWAPPED)
+    }
+
     /// What a large page's entry says of the small page at `address`: the same rights, one of its frames.
     pub(crate) fn piece(self, address: u64) -> Self {
         let offset = address % LARGE_PAGE_SIZE / PAGE_SIZE * PAGE_SIZE;
@@ -131,11 +157,35 @@ impl Entry {
         if self.has(Bits::GUARDED) { Self::GUARD } else { Self::EMPTY }
     }
 
+    /// As it becomes when somebody looks whether it was used: `None` if it was not since the last look. One that nobody has looked at counts as used,
+    /// since `fork` takes the mark as well.
+    pub(crate) fn looked_at(self) -> Option<Self> {
+        (self.has(Bits::ACCESSED) || !self.has(Bits::LINGERING)).then(|| self.aged())
+    }
+
+    /// Without the mark of being used, which is not flushed: CPUs that have the entry cached keep it, and do not mark it again.
+    pub(crate) fn aged(self) -> Self {
+        Self(self.0 & !Bits::ACCESSED.bits()).with(Bits::LINGERING)
+    }
+
+    /// As one that no CPU has used. Where CPUs may have, that is flushed.
+    pub(crate) fn unused(self) -> Self {
+        Self(self.0 & !(Bits::ACCESSED | Bits::LINGERING).bits())
+    }
+
+    /// As a writable page's entry becomes when the page gets another owner. Stores through copies of a dirty entry are flushed in any case,
+    /// and then it counts as unused.
+    pub(crate) fn to_be_shared(self) -> Self {
+        let shared = self.without(Bits::WRITABLE);
+        if self.has(Bits::DIRTY) { shared.unused() } else { shared }
+    }
+
     pub(crate) fn with(self, bits: Bits) -> Self {
         Self(self.0 | bits.bits())
     }
 
     pub(crate) fn without(self, bits: Bits) -> Self {
+        debug_assert!(!bits.contains(Bits::ACCESSED), "an entry ages, or becomes unused");
         Self(self.0 & !bits.bits())
     }
 
@@ -151,7 +201,7 @@ impl Entry {
         self.0 == 0
     }
 
-    /// Whether it holds a page, as neither an empty entry nor a guard alone does.
+    /// Whether it holds a page, as neither an empty entry, a guard alone nor one whose page is in a slot does.
     pub(crate) fn holds_page(self) -> bool {
         self.has(Bits::RESIDENT)
     }
@@ -167,10 +217,10 @@ impl Entry {
             && !(access.execute && self.has(Bits::NO_EXECUTE))
     }
 
-    /// Whether the two differ in nothing but what hardware sets at any time.
+    /// Whether the two differ in nothing but what hardware sets at any time, and aging takes.
     pub(crate) fn is_same_but_for_use(self, other: Self) -> bool {
-        let used = Bits::ACCESSED | Bits::DIRTY;
-        self.without(used) == other.without(used)
+        let used = (Bits::ACCESSED | Bits::DIRTY | Bits::LINGERING).bits();
+        self.0 & !used == other.0 & !used
     }
 
     pub(crate) fn frame(self) -> FrameNumber {
@@ -188,11 +238,13 @@ impl From<Entry> for Translation {
             user: entry.has(Bits::USER),
             executable: !entry.has(Bits::NO_EXECUTE),
             accessed: entry.has(Bits::ACCESSED),
+            unused: !entry.has_any(Bits::ACCESSED | Bits::LINGERING),
             dirty: entry.has(Bits::DIRTY),
             global: entry.has(Bits::GLOBAL),
             huge: entry.has(Bits::HUGE),
             other: entry.0 & !known,
-            software: entry.0 & Bits::RESIDENT.union(Bits::GUARDED).bits(),
+            software: entry.0
+                & Bits::RESIDENT.union(Bits::GUARDED).union(Bits::SWAPPED).union(Bits::LINGERING).bits(),
         }
     }
 }
@@ -237,6 +289,33 @@ mod tests {
         let raised = entry.with_rights(Rights::empty(), false).with_rights(Rights::all(), true);
         assert!(!raised.permits(Access::WRITE) && raised.permits(Access::READ) && raised.has(Bits::GUARDED));
         assert!(raised.without(Bits::GUARDED).with_rights(Rights::all(), true).permits(Access::WRITE));
+    }
+
+    #[test]
+    fn a_page_in_a_slot_is_none_in_memory_and_keeps_its_guard() {
+        for slot in [Slot { disk: 0, page: 1 }, Slot { disk: 15, page: u32::MAX }] {
+            let entry = Entry::swapped(slot, false);
+            assert_eq!((entry.slot(), entry.has(Bits::GUARDED)), (Some(slot), false));
+            assert!(!entry.is_empty() && !entry.holds_page() && !entry.is_present());
+            let guarded = Entry::swapped(slot, true);
+            assert_eq!((guarded.slot(), guarded.left_behind()), (Some(slot), Entry::GUARD));
+            assert!(!Translation::from(guarded).present);
+        }
+        assert_eq!(Entry::page(FrameNumber(7), Rights::all(), true).slot(), None);
+        assert_eq!(Entry::GUARD.slot(), None);
+    }
+
+    #[test]
+    fn what_is_looked_at_is_never_unused_and_what_is_shared_is_if_it_was_dirty() {
+        let is_unused = |entry: Entry| Translation::from(entry).unused;
+        let page = Entry::page(FrameNumber(7), Rights::READ | Rights::WRITE, true);
+        let aged = page.looked_at().expect("it is new");
+        assert!(!is_unused(page) && !is_unused(aged) && !aged.has(Bits::ACCESSED));
+        assert_eq!((aged.looked_at(), aged.with(Bits::ACCESSED).looked_at()), (None, Some(aged)));
+        assert!(aged.is_same_but_for_use(page));
+        let shared = aged.with(Bits::DIRTY).to_be_shared();
+        assert!(is_unused(shared) && !shared.has(Bits::WRITABLE) && !is_unused(page.to_be_shared()));
+        assert_eq!(shared.looked_at(), Some(shared.aged()), "nobody has looked at it");
     }
 
     #[test]

@@ -5,7 +5,9 @@ use lock_api::{RawMutex, RawRwLock};
 
 use crate::frames::Frames;
 use crate::monitor::Monitor;
+use crate::swap::Swap;
 use crate::sync::AtomicU64;
+use crate::waiting::Waiting;
 
 /// The surroundings of all address spaces of one machine: its physical memory, its coherence, its locks.
 ///
@@ -27,6 +29,11 @@ pub trait Environment: Clone + Send + Sync + 'static {
 
     /// The machine's physical memory.
     fn frames(&self) -> &Frames<Self::TableLock>;
+
+    /// Where private pages go that there is no room for.
+    fn swap(&self) -> &Swap<Self>;
+    /// The machine's pages whose flush waits.
+    fn waiting(&self) -> &Waiting<Self>;
 
     /// Writes the kernel's entries into the upper half (entries 256 to 511) of a fresh root table.
     fn fill_kernel_half(&self, upper_half: &[AtomicU64]);

@@ -7,6 +7,7 @@
 //! In an area that is watched, the fault may be its monitor's to resolve (`userfault`). Else what the entry says decides:
 //! * empty: bring in the page, or a large one around it (`large`). Nothing can be cached, so nothing is flushed. Where it says that the page
 //!   is guarded it comes guarded, and a store then finds it so.
+//! * says that the page is in a slot: claim it from there (`swap_in`).
 //! * allows the access: *spurious* if hardware said that the page was present (it held an older entry, with less
 //!   rights, which the fault itself dropped), else *raced*: another CPU brought the page in. Either way: retry.
 //! * not writable, but the area is: `copy_on_write`.
@@ -29,7 +30,7 @@ use crate::map::has_guard_gap;
 use crate::mistake::{Mistake, is_made};
 use crate::monitor::Origin;
 use crate::object::MemoryObject;
-use crate::range::{PAGE_SIZE, PageRange, USER_END, round_down};
+use crate::range::{PAGE_SIZE, USER_END, round_down};
 use crate::rights::{Access, Rights};
 use crate::userfault::Told;
 
@@ -101,6 +102,8 @@ impl<E: Environment> AddressSpace<E> {
                     Some(attempt) => attempt,
                     None => self.bring_in(&layout, area, page, access, seen)?,
                 }
+            } else if let Some(slot) = seen.slot() {
+                self.swap_in(&layout, area, page, access, (seen, slot))
             } else if !seen.holds_page() {
                 self.bring_in_guarded(&layout, area, page, access)?
             } else if seen.permits(access) {
@@ -138,23 +141,6 @@ impl<E: Environment> AddressSpace<E> {
             self.spurious.store(page, Relaxed);
             coherence.platform().invalidate_page(page);
         }
-    }
-
-    /// Brings in all pages of a range, as if each were accessed.
-    ///
-    /// # Errors
-    /// The first fault that could not be resolved; pages before it stay.
-    pub fn populate(&self, range: PageRange, access: Access) -> Result<(), Fault> {
-        let mut page = range.start();
-        while page < range.end() {
-            let is_there = self.shared().tables.peek(page).permits(access);
-            if !is_there {
-                self.resolve(page, access, false, Origin::Kernel)?;
-                self.environment.yield_if_needed();
-            }
-            page += PAGE_SIZE;
-        }
-        Ok(())
     }
 
     /// Maps a page where the entry is a guard alone, for no more than loads: a store looks again.
@@ -223,7 +209,13 @@ impl<E: Environment> AddressSpace<E> {
         }
         if !area.is_shared() {
             // A batch may have taken another page out here and not flushed yet. Some CPU would go on using that beside this (D4).
-            self.environment.coherence().settle(self.space(), Cause::Reclaim);
+            let coherence = self.environment.coherence();
+            if is_private && !is_made(Mistake::CopyBesideWaitingPage) {
+                coherence.settle(self.space(), Cause::Reclaim);
+            } else {
+                // The object's page, or zeroes. What waits to be flushed shows the first in the same frame (`waiting`), and never the second.
+                coherence.settle_for_the_same_page(self.space(), Cause::Reclaim);
+            }
         }
         // No flush for this page: the entry was not present, and no CPU caches that.
         leaf.replace(page, entry);
@@ -236,9 +228,13 @@ impl<E: Environment> AddressSpace<E> {
         Ok(Attempt::Done)
     }
 
-    /// Has a page brought in that an area shows, without its lock.
+    /// Has a page brought in that is in a slot, or that an area shows, without its lock.
     #[cold]
     fn fetch(&self, layout: Shared<'_, E>, page: u64) -> Result<(), Fault> {
+        if let Some(slot) = layout.tables.peek(page).slot() {
+            drop(layout);
+            return self.environment.swap().bring_in(&self.environment, slot).map_err(fault_of);
+        }
         let shown = layout.areas.find(page).and_then(|area| area.shown(page));
         let shown = shown.map(|(backing, index)| (backing.clone(), index));
         drop(layout);
@@ -308,7 +304,7 @@ impl<E: Environment> AddressSpace<E> {
     }
 }
 
-fn fault_of(error: BackingError) -> Fault {
+pub(crate) fn fault_of(error: BackingError) -> Fault {
     match error {
         BackingError::PastEnd | BackingError::NotYet | BackingError::Failed => Fault::Bus,
         BackingError::OutOfMemory => Fault::OutOfMemory,

@@ -1,10 +1,13 @@
 //! Copying an address space: `fork`.
 //!
 //! Only what the child could not find again by itself is copied: the private pages of private areas. Pages of objects
-//! and the page of zeroes come back by a fault. A private page is shared until one of the two writes to it: both get
+//! and the page of zeroes come back by a fault. Of a page that is in a slot the entry is copied, which then has one owner more. A private page is shared until one of the two writes to it: both get
 //! an entry that is not writable, and the frame one more reference. The parent's entries lose their write permission,
 //! so there is one flush, which is over before `fork` returns: after that no CPU can store to a frame that is shared
 //! (`copy_on_write` relies on it).
+//!
+//! As those entries are flushed anyway, they lose the mark of being used as well: who stores to such a page first, before anybody has
+//! read it since, need tell nobody of the copy that takes its place (`coherence::policy`).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -127,7 +130,17 @@ impl<E: Environment> AddressSpace<E> {
             debug_assert!(target.is_some(), "a large page where the parent has none");
             let Some(mut target) = target else { return Ok(()) };
             let mut copied = 0;
-            for (address, seen) in leaf.used_pages(part) {
+            let mut swapped = 0;
+            for (address, seen) in leaf.used_entries(part) {
+                if let Some(slot) = seen.slot() {
+                    // Counted under both tables' locks: nobody has given up the slot that the parent's entry owns.
+                    self.environment.swap().share(slot);
+                    target.replace(address, if stays_guarded { seen } else { seen.without(Bits::GUARDED) });
+                    swapped += 1;
+                }
+                if !seen.holds_page() {
+                    continue;
+                }
                 if self.is_zero_frame(seen.frame()) {
                     if stays_guarded && seen.has(Bits::GUARDED) {
                         target.replace(address, seen);
@@ -136,20 +149,23 @@ impl<E: Environment> AddressSpace<E> {
                 }
                 let mut shared = seen;
                 if seen.has(Bits::WRITABLE)
-                    && let Some((old, new)) = leaf.update(address, |old| Some(old.without(Bits::WRITABLE)))
+                    && let Some((old, new)) = leaf.update(address, |old| Some(old.to_be_shared()))
                 {
                     changes.changed(address, old, new);
                     shared = new;
+                } else if is_made(Mistake::SharedAsUnused) {
+                    leaf.update(address, |old| Some(old.unused()));
                 }
                 frames.acquire(shared.frame());
                 if !stays_guarded {
                     shared = shared.without(Bits::GUARDED);
                 }
                 // No flush for the child: its entry was empty, and it has never run.
-                target.replace(address, shared);
+                target.replace(address, shared.unused());
                 copied += 1;
             }
             child.note_resident(copied);
+            child.note_swapped(swapped);
             Ok(())
         })
     }

@@ -59,11 +59,26 @@ impl<E: Environment> FrameRef<E> {
         Self { number, environment: environment.clone(), owned: true }
     }
 
+    /// The owner of a reference that was given away.
+    pub(crate) fn from_number(environment: &E, number: FrameNumber) -> Self {
+        Self { number, environment: environment.clone(), owned: true }
+    }
+
     /// Gives the reference away: whoever takes the number owes the release.
     pub(crate) fn into_number(self) -> FrameNumber {
         let mut this = self;
         this.owned = false;
         this.number
+    }
+
+    /// Takes the page of a store off the lists, in whose place another may come.
+    pub(crate) fn unlist(&self) {
+        self.environment.frames().unlist_page(self.number);
+    }
+
+    /// Whether this is its only reference. Exact only for a caller that excludes new ones.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.environment.frames().references(self.number) == 1
     }
 
     /// Which frame.

@@ -1,7 +1,7 @@
 //! Where the metadata of frames lie, for an observer that reads the machine's memory from outside: an emulator, a debugger.
 //!
-//! The observer needs two facts of a frame: whether anybody owns it, and, if it holds a page table, whether somebody holds that
-//! table's lock and so may be changing its entries.
+//! The observer needs three facts of a frame: whether anybody owns it; whether it was taken out of entries whose flush waits; and, if it holds a
+//! page table, whether somebody holds that table's lock and so may be changing its entries.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
@@ -24,6 +24,8 @@ pub struct FrameLayout {
     pub references: u64,
     /// In a frame's metadata: the raw lock of the table in it.
     pub lock: u64,
+    /// In a frame's metadata: how many entries of it were taken out whose flush may still wait, 32 bits.
+    pub waiting: u64,
 }
 
 impl<L: RawMutex> Frames<L> {
@@ -38,6 +40,7 @@ impl<L: RawMutex> Frames<L> {
             count: self.limit.load(Relaxed) as u64,
             stride: size_of::<Metadata<L>>() as u64,
             references: offset_of!(Metadata<L>, references) as u64,
+            waiting: offset_of!(Metadata<L>, waiting) as u64,
             lock: (lock.addr() - core::ptr::from_ref(first).addr()) as u64,
         }
     }

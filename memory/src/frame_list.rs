@@ -90,6 +90,21 @@ impl FrameList {
         Ok(())
     }
 
+    /// No CPU uses these frames any more through the entries that they were taken from.
+    pub(crate) fn have_waited<E: Environment>(&self, environment: &E) {
+        let frames = environment.frames();
+        self.in_place[..self.in_place_count].iter().for_each(|frame| frames.have_waited(*frame));
+        let (mut chunk, mut count) = (self.chunk, self.chunk_count);
+        while let Some(current) = chunk {
+            let words = frames.words(current);
+            words[1..=count]
+                .iter()
+                .for_each(|word| frames.have_waited(FrameNumber(word.load(Relaxed) as u32)));
+            chunk = words[0].load(Relaxed).checked_sub(1).map(|older| FrameNumber(older as u32));
+            count = PER_CHUNK;
+        }
+    }
+
     /// Releases every frame, and the list's own, without letting others run: the caller may hold a table lock.
     pub(crate) fn release<E: Environment>(self, environment: &E) {
         self.release_in_steps(environment, || {});

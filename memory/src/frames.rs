@@ -20,8 +20,10 @@ use lock_api::{Mutex, RawMutex};
 
 use crate::buddy::{BlockLink, Buddy, Links, MAX_ORDER};
 use crate::error::OutOfMemory;
+use crate::evictions::Mark;
 use crate::frame::FrameNumber;
 use crate::large_pages::LargePages;
+use crate::page_lists::{PageIdentity, PageLists, Place};
 use crate::range::PAGE_SIZE;
 use crate::sync::{self, AtomicU32, AtomicU64, fence};
 
@@ -40,7 +42,17 @@ pub(crate) struct Metadata<L> {
     /// The page of an object was stored to, and has not been written out since. Means nothing for other frames.
     dirty: AtomicBool,
     pub(crate) link: BlockLink,
+    /// Of the page of a store: on which list it is.
+    pub(crate) place: Place,
+    pub(crate) identity: PageIdentity,
+    /// Of any page: when it was taken back.
+    pub(crate) eviction: Mark,
+    /// How many entries of it were taken out whose flush may still wait: that many CPUs' caches or more may lead here.
+    pub(crate) waiting: PlainCount,
 }
+
+/// A count that the checkers need not look at: it decides nothing.
+type PlainCount = core::sync::atomic::AtomicU32;
 
 /// Frames that one CPU took from, or owes to, the buddy allocator. On lines of its own.
 #[repr(align(64))]
@@ -73,7 +85,11 @@ pub struct Frames<L> {
     zero: AtomicUsize,
     caches: [Cache<L>; MAX_CPUS],
     buddy: Mutex<L, Buddy>,
+    pub(crate) page_lists: Mutex<L, PageLists>,
     large_pages: LargePages,
+    /// Below so many free frames it is noted that little is left; 0 is never.
+    low_mark: AtomicUsize,
+    was_low: AtomicBool,
 }
 
 impl<L: RawMutex> Frames<L> {
@@ -89,8 +105,27 @@ impl<L: RawMutex> Frames<L> {
             caches: [const { Cache(Mutex::const_new(L::INIT, CacheList { count: 0, frames: [0; CACHE] })) };
                 MAX_CPUS],
             buddy: Mutex::const_new(L::INIT, Buddy::new()),
+            page_lists: Mutex::const_new(L::INIT, PageLists::new()),
             large_pages: LargePages::new(),
+            low_mark: AtomicUsize::new(0),
+            was_low: AtomicBool::new(false),
         }
+    }
+
+    /// From now on it is noted when fewer frames than these are free.
+    pub fn watch(&self, low_mark: usize) {
+        self.low_mark.store(low_mark, Relaxed);
+    }
+
+    /// Whether fewer frames were free since that was last forgotten, when a CPU took some.
+    #[inline]
+    pub fn was_low(&self) -> bool {
+        self.was_low.load(Relaxed)
+    }
+
+    /// See [`Frames::was_low`].
+    pub fn forget_low(&self) {
+        self.was_low.store(false, Relaxed);
     }
 
     /// Takes over physical memory. `usable` lists the physical byte ranges that are free RAM; the metadata is
@@ -119,6 +154,10 @@ impl<L: RawMutex> Frames<L> {
                 table: Mutex::const_new(L::INIT, 0),
                 dirty: AtomicBool::new(false),
                 link: BlockLink::new(),
+                place: Place::new(),
+                identity: PageIdentity::new(0),
+                eviction: Mark::new(0),
+                waiting: PlainCount::new(0),
             };
             // SAFETY: inside the carved range (`size` covers `limit` of them), page-aligned, and not yet shared.
             unsafe { metadata.add(index).write(fresh) };
@@ -200,6 +239,9 @@ impl<L: RawMutex> Frames<L> {
             cache.frames[cache.count] = frame;
             cache.count += 1;
         }
+        if buddy.free_frames() < self.low_mark.load(Relaxed) {
+            self.was_low.store(true, Relaxed);
+        }
         if cache.count == 0 { Err(OutOfMemory) } else { Ok(()) }
     }
 
@@ -260,6 +302,11 @@ impl<L: RawMutex> Frames<L> {
             }
             fence(Acquire);
         }
+        debug_assert_eq!(
+            self.metadata(frame).waiting.load(Relaxed),
+            0,
+            "a frame was freed that CPUs may still use"
+        );
         sync::frame_taken(frame);
         let mut cache = self.caches[cpu.index()].0.lock();
         if cache.count == CACHE {
@@ -272,6 +319,17 @@ impl<L: RawMutex> Frames<L> {
         let count = cache.count;
         cache.frames[count] = frame.0;
         cache.count += 1;
+    }
+
+    /// An entry of this frame was taken out, under its table's lock, whose flush may wait.
+    pub(crate) fn note_waiting(&self, frame: FrameNumber) {
+        self.metadata(frame).waiting.fetch_add(1, Relaxed);
+    }
+
+    /// That flush is over.
+    pub(crate) fn have_waited(&self, frame: FrameNumber) {
+        let before = self.metadata(frame).waiting.fetch_sub(1, Relaxed);
+        debug_assert!(before > 0, "a frame has waited that did not");
     }
 
     /// How many references the frame has. Exact only for a caller that excludes new ones.

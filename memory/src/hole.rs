@@ -17,6 +17,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::slice;
 
 use coherence::Cause;
 
@@ -27,7 +28,6 @@ use crate::frame::FrameRef;
 use crate::mistake::{Mistake, is_made};
 use crate::object::MemoryObject;
 use crate::page_batch::PageBatch;
-use crate::range::PAGE_SIZE;
 
 /// A hole that is to be: pages of an object.
 pub(crate) struct Hole<E: Environment> {
@@ -96,13 +96,17 @@ fn take_out<E: Environment>(
     let (Some((&first, _)), Some((&last, _))) = (lost.first_key_value(), lost.last_key_value()) else {
         return lost;
     };
-    object.mappings().for_each_leaf(first..last + 1, batch, |batch, space, leaf, part, first| {
-        for (address, entry) in leaf.used_pages(part) {
-            let page = first + (address - part.start()) / PAGE_SIZE;
-            if lost.get(&page).is_some_and(|frame| frame.number() == entry.frame()) {
-                batch.take_out(space, leaf, address);
+    object.mappings().for_each_leaf(
+        slice::from_ref(&(first..last + 1)),
+        batch,
+        |batch, space, leaf, shown| {
+            for (address, entry) in leaf.used_pages(shown.part) {
+                let page = shown.page(address);
+                if lost.get(&page).is_some_and(|frame| frame.number() == entry.frame()) {
+                    batch.take_out(space, leaf, address);
+                }
             }
-        }
-    });
+        },
+    );
     lost
 }

@@ -29,7 +29,10 @@ impl<E: Environment> AddressSpace<E> {
                 };
                 let index = ((page - range.start()) / PAGE_SIZE) as usize;
                 if let Some(slot) = answer.get_mut(index) {
-                    *slot = layout.tables.peek(page).holds_page() || is_in_object();
+                    let entry = layout.tables.peek(page);
+                    let is_in_cache =
+                        || entry.slot().is_some_and(|slot| self.environment.swap().is_cached(slot));
+                    *slot = entry.holds_page() || is_in_cache() || is_in_object();
                 }
                 page += PAGE_SIZE;
             }

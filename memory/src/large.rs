@@ -170,13 +170,13 @@ impl<E: Environment> AddressSpace<E> {
         };
         let mut shared = large.entry();
         if shared.has(Bits::WRITABLE)
-            && let Some((old, new)) = large.update(|old| Some(old.without(Bits::WRITABLE)))
+            && let Some((old, new)) = large.update(|old| Some(old.to_be_shared()))
         {
             changes.changed_large(address, old, new);
             shared = new;
         }
         frames.acquire_run(shared.frame());
-        room.put(shared, aside);
+        room.put(shared.unused(), aside);
         Ok(())
     }
 

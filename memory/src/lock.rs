@@ -6,15 +6,12 @@
 //! The limit is the program's, or none if it may lock as much as it likes; the kernel says which ([`Limit::Locked`]). What is locked is
 //! counted by looking at all areas, and only where there is a limit: most programs have none, or lock nothing.
 
-use alloc::vec::Vec;
-
 use crate::address_space::{AddressSpace, Layout};
-use crate::area::{Area, AreaFlags};
+use crate::area::AreaFlags;
 use crate::environment::Environment;
-use crate::error::{Error, Fault};
+use crate::error::Error;
 use crate::limits::Limit;
 use crate::range::{PAGE_SIZE, PageRange};
-use crate::rights::{Access, Rights};
 
 impl AreaFlags {
     /// All that locking sets.
@@ -57,7 +54,7 @@ impl<E: Environment> AddressSpace<E> {
         self.check_locked(range.pages(), others).map_err(|_| Error::OutOfMemory)?;
         self.mark_locked(&mut layout, range, AreaFlags::locked(on_fault))?;
         drop(layout);
-        if on_fault { Ok(()) } else { self.bring_in_locked(range) }
+        if on_fault { Ok(()) } else { self.bring_in_areas(range) }
     }
 
     /// Takes the marks of a range away.
@@ -85,7 +82,7 @@ impl<E: Environment> AddressSpace<E> {
         drop(layout);
         if current && !on_fault {
             // That some cannot be had is no error here.
-            let _ = self.bring_in_locked(PageRange::whole());
+            let _ = self.bring_in_areas(PageRange::whole());
         }
         Ok(())
     }
@@ -120,7 +117,7 @@ impl<E: Environment> AddressSpace<E> {
             && let Some(growth) = growth
         {
             // They are locked whether or not they could be had.
-            let _ = self.bring_in_locked(growth);
+            let _ = self.bring_in_areas(growth);
         }
     }
 
@@ -149,33 +146,6 @@ impl<E: Environment> AddressSpace<E> {
         let _ = self
             .change_flags(layout, PageRange::whole(), |flags| flags.difference(AreaFlags::LOCKS) | locked);
     }
-
-    /// Brings in all pages of a range that are locked at once.
-    fn bring_in_locked(&self, range: PageRange) -> Result<(), Error> {
-        let parts: Vec<(PageRange, Option<Access>)> = {
-            let layout = self.shared();
-            let locked = layout.areas.overlapping(range).filter(|area| area.flags().brings_in());
-            locked.filter_map(|area| Some((area.range().intersection(&range)?, access_to(area)))).collect()
-        };
-        let mut verdict = Ok(());
-        for (part, access) in parts {
-            let brought = match access {
-                Some(access) => self.populate(part, access).map_err(|fault| match fault {
-                    Fault::OutOfMemory => Error::Again,
-                    _ => Error::OutOfMemory,
-                }),
-                None => Err(Error::OutOfMemory),
-            };
-            verdict = verdict.and(brought);
-        }
-        verdict
-    }
-}
-
-/// How a locked area's pages are brought in: a private page is copied now rather than at its first store.
-fn access_to<E: Environment>(area: &Area<E>) -> Option<Access> {
-    let write = area.rights().contains(Rights::WRITE) && !area.is_shared();
-    (!area.rights().is_empty()).then_some(Access { write, execute: false })
 }
 
 fn locked_pages_of<E: Environment>(layout: &Layout<E>) -> u64 {

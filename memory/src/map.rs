@@ -14,7 +14,7 @@ use crate::backing::BackingRef;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::range::{PageRange, RangeError, USER_END, round_down, round_up};
-use crate::rights::{Access, Rights};
+use crate::rights::Rights;
 
 /// Mappings without an address of their own go below this. The space above is the stack's: Linux leaves at least
 /// 128 MiB for it.
@@ -94,11 +94,9 @@ impl<E: Environment> AddressSpace<E> {
         }
         layout.areas.insert(area);
         drop(layout);
-        let brings_in = request.populate && !flags.contains(AreaFlags::LOCKED_ON_FAULT);
-        if brings_in || flags.brings_in() {
-            let write = request.rights.contains(Rights::WRITE) && !request.flags.contains(AreaFlags::SHARED);
+        if request.populate || flags.brings_in() {
             // The mapping stands whether or not its pages could be had.
-            let _ = self.populate(range, Access { write, execute: false });
+            let _ = self.bring_in_areas(range);
         }
         Ok(range)
     }

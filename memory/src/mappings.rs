@@ -25,6 +25,7 @@ use lock_api::{RwLock, RwLockWriteGuard};
 use crate::address_space::AddressSpace;
 use crate::area::object_page;
 use crate::backing::BackingRef;
+use crate::entry::Entry;
 use crate::environment::Environment;
 use crate::leaf::Leaf;
 use crate::page_batch::PageBatch;
@@ -47,6 +48,22 @@ struct Mapping<E: Environment> {
     space: Weak<AddressSpace<E>>,
     range: PageRange,
     distance: u64,
+    is_locked: bool,
+}
+
+/// What a part of a table shows of an object.
+pub(crate) struct Shown {
+    pub(crate) part: PageRange,
+    first_page: u64,
+    /// The pages may not be taken back (`mlock`).
+    pub(crate) is_locked: bool,
+}
+
+impl Shown {
+    /// The object's page at an address in the part.
+    pub(crate) fn page(&self, address: u64) -> u64 {
+        self.first_page + (address - self.part.start()) / PAGE_SIZE
+    }
 }
 
 impl<E: Environment> Mappings<E> {
@@ -60,36 +77,69 @@ impl<E: Environment> Mappings<E> {
         list.entered.is_empty() && list.leaving.is_empty()
     }
 
+    /// How many areas show the object.
+    pub(crate) fn count(&self) -> usize {
+        self.0.read().entered.len()
+    }
+
+    /// Every space that shows the object somewhere, and where.
+    pub(crate) fn places(&self) -> Vec<(Arc<AddressSpace<E>>, PageRange)> {
+        let list = self.0.read();
+        list.entered.iter().filter_map(|mapping| Some((mapping.space.upgrade()?, mapping.range))).collect()
+    }
+
     /// Keeps all walks out.
     pub(crate) fn exclusive(&self) -> RwLockWriteGuard<'_, E::AreaLock, List<E>> {
         self.0.write()
     }
 
-    /// Visits every locked leaf table that shows some of these pages, on behalf of a batch, with the part that does and the page that
-    /// this starts with.
+    /// Visits every locked leaf table that shows some of these pages (ranges in their order), on behalf of a batch.
     pub(crate) fn for_each_leaf(
         &self,
-        pages: Range<u64>,
+        pages: &[Range<u64>],
         batch: &mut PageBatch<'_, E>,
-        mut visit: impl FnMut(&mut PageBatch<'_, E>, &Arc<AddressSpace<E>>, &mut Leaf<'_, E>, PageRange, u64),
+        mut visit: impl FnMut(&mut PageBatch<'_, E>, &Arc<AddressSpace<E>>, &mut Leaf<'_, E>, Shown),
     ) {
         // Dropped after the list is released: the last reference to a space takes its areas off lists, this one too.
         let mut visited = Vec::new();
         let list = self.0.read();
         for mapping in &list.entered {
+            let mut parts =
+                pages.iter().filter_map(|pages| part(mapping.range, mapping.distance, pages)).peekable();
             // A space that is on its way out is one in which nothing will ever run again.
-            if let Some(part) = part(mapping.range, mapping.distance, &pages)
+            if parts.peek().is_some()
                 && let Some(space) = mapping.space.upgrade()
             {
-                space.tables_in_place.for_each_leaf(part, |leaf, part| {
-                    batch.meet(&space);
-                    visit(batch, &space, leaf, part, object_page(part.start(), mapping.distance));
-                });
+                for part in parts {
+                    space.tables_in_place.for_each_leaf(part, |leaf, part| {
+                        batch.meet(&space);
+                        let first_page = object_page(part.start(), mapping.distance);
+                        let shown = Shown { part, first_page, is_locked: mapping.is_locked };
+                        visit(batch, &space, leaf, shown);
+                    });
+                }
                 visited.push(space);
             }
         }
         for space in list.leaving.iter().filter_map(|(_, space)| space.upgrade()) {
             batch.meet(&space);
+            visited.push(space);
+        }
+    }
+}
+
+impl<E: Environment> Mappings<E> {
+    /// Visits the entries that hold a page in all listed areas, for who only counts: entries may change behind its back.
+    pub(crate) fn for_each_entry(&self, mut visit: impl FnMut(u64, Entry)) {
+        // Dropped after the list is released, as above.
+        let mut visited = Vec::new();
+        let list = self.0.read();
+        for mapping in &list.entered {
+            let Some(space) = mapping.space.upgrade() else { continue };
+            space.tables_in_place.for_each_leaf(mapping.range, |leaf, part| {
+                leaf.used_pages(part)
+                    .for_each(|(address, entry)| visit(object_page(address, mapping.distance), entry));
+            });
             visited.push(space);
         }
     }
@@ -125,21 +175,23 @@ impl<E: Environment> Registration<E> {
         space: &Weak<AddressSpace<E>>,
         range: PageRange,
         distance: u64,
+        is_locked: bool,
     ) -> Option<Self> {
         let mut list = backing.object()?.mappings().exclusive();
         let ticket = list.next;
         list.next += 1;
-        list.entered.push(Mapping { ticket, space: space.clone(), range, distance });
+        list.entered.push(Mapping { ticket, space: space.clone(), range, distance, is_locked });
         drop(list);
         Some(Self { backing: backing.clone(), ticket })
     }
 
-    /// The area has other ends now.
-    pub(crate) fn follow(&self, range: PageRange) {
+    /// The area has other ends now, or is locked, or is no longer.
+    pub(crate) fn follow(&self, range: PageRange, is_locked: bool) {
         let Some(object) = self.backing.object() else { return };
         let mut list = object.mappings().exclusive();
         if let Some(index) = list.position(self.ticket) {
             list.entered[index].range = range;
+            list.entered[index].is_locked = is_locked;
         }
     }
 }

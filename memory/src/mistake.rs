@@ -81,6 +81,28 @@ pub enum Mistake {
     CollapseCopiedBeforeFlush,
     /// The small pages that a large one is made of are flushed as one large page.
     CollapseFlushedAsOnePage,
+    /// An entry that is not marked as used is taken out as if no CPU had it: the mark was taken without a flush.
+    UnusedTakenForUncached,
+    /// A page whose flush waits leaves its object at once, so that the next who wants it gets another frame.
+    WaitingPageForgotten,
+    /// A private copy is mapped where CPUs may still use the object's page, whose flush waits.
+    CopyBesideWaitingPage,
+    /// An entry's mark of being used is taken by writing it back as it was read.
+    AgedByPlainStore,
+    /// A page that goes to a slot is written there before it is flushed.
+    SwapWrittenBeforeFlush,
+    /// What takes out entries does not see that one has a page in a slot.
+    SwapEntryTakenForEmpty,
+    /// `fork` copies the entry of a slot and does not count it.
+    SwapEntryNotCounted,
+    /// A slot is given out to a page while another's is carried to or from it.
+    SlotGivenOutWhileCarried,
+    /// An entry's mark of being used is taken without a flush, and nothing is left that says so.
+    AgedWithoutTrace,
+    /// `fork` makes entries unused which it has no reason to flush, and does not flush them.
+    SharedAsUnused,
+    /// Dropping pages finds nothing where a large page is being split.
+    SplitTakenForNothing,
 }
 
 #[cfg(simulated)]

@@ -19,10 +19,12 @@ use lock_api::{Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 use crate::backing::{Backing, BackingError, Identity};
 use crate::environment::Environment;
 use crate::error::{Error, OutOfMemory};
-use crate::frame::FrameRef;
+use crate::frame::{FrameNumber, FrameRef};
+use crate::frames::Frames;
 use crate::mappings::Mappings;
 use crate::mistake::{Mistake, is_made};
 use crate::range::PAGE_SIZE;
+use crate::rights::Rights;
 use crate::stored::{Arrivals, Stored};
 use crate::sync::AtomicU64;
 
@@ -81,6 +83,19 @@ impl<E: Environment> MemoryObject<E> {
         let cuts = AtomicU64::new(0);
         let turn = RwLock::new(());
         Self { environment: environment.clone(), identity, name, mappings, cuts, contents, turn, stored }
+    }
+
+    /// How many areas show it.
+    pub fn areas(&self) -> usize {
+        self.mappings.count()
+    }
+
+    /// Whether some area shows it shared, and stores through it are allowed or could be. Nobody may hold the area lock of a space that does.
+    pub fn may_be_stored_to(&self) -> bool {
+        self.mappings.places().into_iter().any(|(space, range)| {
+            let layout = space.shared();
+            layout.areas.overlapping(range).any(|area| area.is_shared() && area.may.contains(Rights::WRITE))
+        })
     }
 
     /// Length in bytes.
@@ -179,6 +194,12 @@ impl<E: Environment> MemoryObject<E> {
         contents.pages.range(pages).map(take).collect()
     }
 
+    /// The pages of a range that are in memory.
+    pub(crate) fn resident(&self, pages: Range<u64>) -> Vec<(u64, FrameRef<E>)> {
+        let contents = self.contents.lock();
+        contents.pages.range(pages).map(|(page, frame)| (*page, frame.clone())).collect()
+    }
+
     /// Those of them that nobody has stored to, as far as is known, and that can be made again.
     pub(crate) fn reproducible(&self, pages: Range<u64>) -> Vec<(u64, FrameRef<E>)> {
         let contents = self.contents.lock();
@@ -189,16 +210,25 @@ impl<E: Environment> MemoryObject<E> {
         resident.filter(|(_, frame)| is_clean(frame)).map(|(page, frame)| (*page, frame.clone())).collect()
     }
 
-    /// Lets go of pages that nobody maps, has stored to, or has come for; says of how many. The caller has flushed.
-    pub(crate) fn give_back(&self, candidates: Vec<(u64, FrameRef<E>)>) -> usize {
+    /// Lets go of pages that nobody maps, has stored to, or has come for; says of how many. The caller has flushed. `forget` hears of each that
+    /// goes; others that were being looked at go back to their list.
+    pub(crate) fn give_back(
+        &self,
+        candidates: Vec<(u64, FrameRef<E>)>,
+        forget: impl Fn(&Frames<E::TableLock>, FrameNumber),
+    ) -> usize {
         let frames = self.environment.frames();
         let mut contents = self.contents.lock();
+        candidates.iter().for_each(|(page, _)| contents.settle_arrival(*page));
         let before = contents.pages.len();
         for (page, frame) in &candidates {
             // One reference is the object's and one the candidate's.
             let is_idle = frames.references(frame.number()) == 2 && !frames.is_dirty(frame.number());
             if is_idle && contents.pages.get(page).is_some_and(|kept| kept.number() == frame.number()) {
+                forget(frames, frame.number());
                 contents.pages.remove(page);
+            } else {
+                frames.judge(frame.number(), false);
             }
         }
         let gone = before - contents.pages.len();
@@ -306,6 +336,14 @@ impl<E: Environment> MemoryObject<E> {
         contents.size = size;
         drop(contents);
         drop(lost);
+    }
+}
+
+impl<E: Environment> Drop for MemoryObject<E> {
+    fn drop(&mut self) {
+        if self.is_stored() {
+            self.contents.get_mut().unlist_all();
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use crate::error::OutOfMemory;
 use crate::frame::FrameNumber;
 use crate::large_entry::Large;
 use crate::leaf::Leaf;
+use crate::mistake::{Mistake, is_made};
 use crate::range::{PAGE_SIZE, PageRange};
 use crate::sync::load_unhooked;
 
@@ -125,6 +126,19 @@ impl<E: Environment> PageTable<E> {
     /// Whether nothing smaller than a table is mapped around `address`: there is room for a large page.
     pub(crate) fn has_room_for_large(&self, address: u64) -> bool {
         matches!(self.lowest(address), Lowest::Missing(_))
+    }
+
+    /// Whether nothing at all is mapped in the reach of the leaf table of `address`. A large page that is being split, and is neither large nor in pieces
+    /// meanwhile, is waited for.
+    pub(crate) fn is_vacant(&self, address: u64) -> bool {
+        match self.lowest(address) {
+            Lowest::Missing(Missing { table, level: 1 }) => {
+                is_made(Mistake::SplitTakenForNothing)
+                    || Large::lock_empty(&self.environment, table, address).is_some()
+            }
+            Lowest::Missing(_) => true,
+            Lowest::Leaf(_) | Lowest::Large { .. } => false,
+        }
     }
 
     /// Visits all that maps part of `range`, locked one at a time, with the part that it maps. Stops at the first error.

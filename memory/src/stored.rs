@@ -18,15 +18,15 @@
 //! to the store, which is a reference, so none of these pages is taken back (and read again, too early) meanwhile. What could not be written
 //! counts as written, as on Linux: who asks is told, once (`failures`).
 //!
-//! **Taking back.** First pages that nobody maps, which costs nobody anything: the object's own reference is the only one, and
-//! entries hold theirs until their flush is over. Then mapped ones, many to a flush (`reclaim`). Two hands go round the object's pages.
+//! **Taking back.** Pages are listed from when they are noted as arriving (`page_lists`), and go in the order in which they were last used (`scan`). What
+//! is in use is known from entries, and from calls, which say so here.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use lock_api::RwLock;
 
@@ -34,11 +34,14 @@ use crate::backing::{BackingError, Identity};
 use crate::environment::Environment;
 use crate::frame::FrameRef;
 use crate::object::{Contents, MemoryObject, split};
+use crate::page_lists::identity;
 use crate::range::PAGE_SIZE;
+use crate::reclaim::{Candidate, Seen};
 use crate::store::{Direction, Store, Transfer};
+use crate::trail::Trail;
 
 const PAGE: usize = PAGE_SIZE as usize;
-/// Mapped pages that one flush takes back, at most; and pages that one flush takes as clean.
+/// Pages that one flush takes as clean, or takes back.
 const PAGES_TO_A_FLUSH: usize = 512;
 
 /// What an object with a store has beside its pages.
@@ -48,9 +51,10 @@ pub(crate) struct Stored<E: Environment> {
     writing_back: RwLock<E::AreaLock, ()>,
     /// How often writing back failed.
     failures: AtomicU64,
-    /// Where to go on with taking back pages that nobody maps, and mapped ones.
-    idle_hand: AtomicU64,
-    mapped_hand: AtomicU64,
+    /// Pages on their way out.
+    leaving: AtomicUsize,
+    /// Among the objects whose pages are listed.
+    number: u32,
 }
 
 /// A page on its way into memory.
@@ -92,12 +96,35 @@ impl<E: Environment> Contents<E> {
                 self.pages.insert(page, frame.clone());
                 Found::Here(frame)
             }
-            _ => Found::Failed,
+            (failed, _) => {
+                failed.inspect(|arrival| arrival.frame.unlist());
+                Found::Failed
+            }
         }
+    }
+
+    /// Takes note that a page has arrived, if it has. A failure is left to those who want the page.
+    pub(crate) fn settle_arrival(&mut self, page: u64) {
+        let outcome = self.arriving.0.get(&page).and_then(|arrival| arrival.transfer.outcome());
+        if outcome == Some(Ok(())) {
+            self.find(page);
+        }
+    }
+
+    /// Takes all pages off the lists.
+    pub(crate) fn unlist_all(&self) {
+        let arriving = self.arriving.0.values().map(|arrival| &arrival.frame);
+        self.pages.values().chain(arriving).for_each(FrameRef::unlist);
     }
 
     fn has_or_awaits(&self, page: u64) -> bool {
         self.pages.contains_key(&page) || self.arriving.0.contains_key(&page)
+    }
+
+    /// Whether that frame is the page, or is to become it.
+    fn has_frame(&self, page: u64, frame: &FrameRef<E>) -> bool {
+        let arriving = self.arriving.0.get(&page).map(|arrival| &arrival.frame);
+        self.pages.get(&page).or(arriving).is_some_and(|kept| kept.number() == frame.number())
     }
 
     /// The frame of a page, if it is in memory.
@@ -109,13 +136,14 @@ impl<E: Environment> Contents<E> {
         }
     }
 
-    /// A frame for a page; what lies behind the object's end is zero.
-    fn fresh_frame(&self, environment: &E, page: u64) -> Result<FrameRef<E>, BackingError> {
+    /// A frame for a page, listed; what lies behind the object's end is zero.
+    fn fresh_frame(&self, environment: &E, page: u64, number: u32) -> Result<FrameRef<E>, BackingError> {
         let frame = FrameRef::allocate(environment).map_err(|_| BackingError::OutOfMemory)?;
         // The mark may be left from the frame's last owner.
         environment.frames().take_dirty(frame.number());
         let used = (self.size - page * PAGE_SIZE).min(PAGE_SIZE) as usize;
         frame.clear(used, PAGE - used);
+        environment.frames().list_page(frame.number(), identity(number, page));
         Ok(frame)
     }
 
@@ -123,8 +151,8 @@ impl<E: Environment> Contents<E> {
     fn expect(
         &mut self,
         environment: &E,
-        first: u64,
-        most: u64,
+        number: u32,
+        (first, most): (u64, u64),
         transfer: &Arc<Transfer>,
     ) -> Result<Vec<FrameRef<E>>, BackingError> {
         let end = self.size.div_ceil(PAGE_SIZE).min(first + most);
@@ -133,7 +161,7 @@ impl<E: Environment> Contents<E> {
             if self.has_or_awaits(page) {
                 break;
             }
-            let frame = match self.fresh_frame(environment, page) {
+            let frame = match self.fresh_frame(environment, page, number) {
                 Ok(frame) => frame,
                 Err(error) if frames.is_empty() => return Err(error),
                 // Who reads ahead does not press.
@@ -159,8 +187,8 @@ impl<E: Environment> MemoryObject<E> {
             store,
             writing_back: RwLock::new(()),
             failures: AtomicU64::new(0),
-            idle_hand: AtomicU64::new(0),
-            mapped_hand: AtomicU64::new(0),
+            leaving: AtomicUsize::new(0),
+            number: environment.frames().number_object(),
         };
         Self::with_contents(environment, identity, name, &[], size, Some(stored))
     }
@@ -194,7 +222,8 @@ impl<E: Environment> MemoryObject<E> {
                     let most = stored.store.most_pages();
                     let is_next = page.checked_sub(1).is_none_or(|before| contents.has_or_awaits(before));
                     let wanted = if is_next { most } else { wanted.min(most) };
-                    let frames = contents.expect(self.environment(), page, wanted, &transfer)?;
+                    let frames =
+                        contents.expect(self.environment(), stored.number, (page, wanted), &transfer)?;
                     drop(contents);
                     stored.store.begin(Direction::In, page, frames, &transfer);
                     transfer
@@ -209,10 +238,11 @@ impl<E: Environment> MemoryObject<E> {
     ///
     /// # Errors
     /// When not even the first page could be had. A failure later shows as a short count.
-    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, BackingError> {
+    pub fn read(&self, offset: u64, bytes: &mut [u8], trail: &Trail) -> Result<usize, BackingError> {
         self.carry(offset, bytes.len(), pages_of, |at, part| {
             let (page, start) = split(at);
             let frame = self.contents.lock().stored_page(page)?;
+            self.note_use(page, &frame, trail);
             frame.read(start, &mut bytes[part]);
             Ok(())
         })
@@ -222,9 +252,9 @@ impl<E: Environment> MemoryObject<E> {
     ///
     /// # Errors
     /// When not even the first page could be had. A failure later shows as a short count.
-    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<usize, BackingError> {
+    pub fn write(&self, offset: u64, bytes: &[u8], trail: &Trail) -> Result<usize, BackingError> {
         // Of the pages behind the first, those that are written as a whole need not come.
-        self.carry(offset, bytes.len(), |_| 1, |at, part| self.write_piece(at, &bytes[part]))
+        self.carry(offset, bytes.len(), |_| 1, |at, part| self.write_piece(at, &bytes[part], trail))
     }
 
     /// Has `step` carry bytes from `offset` on, page by page up to the object's end: it is told where, and which of the caller's bytes. A page
@@ -260,8 +290,9 @@ impl<E: Environment> MemoryObject<E> {
     }
 
     /// Writes into one page, which need not be brought in if all of it is written.
-    fn write_piece(&self, offset: u64, bytes: &[u8]) -> Result<(), BackingError> {
+    fn write_piece(&self, offset: u64, bytes: &[u8], trail: &Trail) -> Result<(), BackingError> {
         let (page, start) = split(offset);
+        let number = self.number().unwrap_or_default();
         let mut contents = self.contents.lock();
         let frame = match contents.find(page) {
             Found::Here(frame) => frame,
@@ -269,7 +300,7 @@ impl<E: Environment> MemoryObject<E> {
             Found::Absent
                 if start == 0 && (bytes.len() == PAGE || offset + bytes.len() as u64 == contents.size) =>
             {
-                let frame = contents.fresh_frame(self.environment(), page)?;
+                let frame = contents.fresh_frame(self.environment(), page, number)?;
                 contents.pages.insert(page, frame.clone());
                 frame
             }
@@ -278,7 +309,15 @@ impl<E: Environment> MemoryObject<E> {
         // Both under the lock in which marks are taken (`take_dirty`): a mark that is taken stands for bytes that are there.
         self.environment().frames().note_dirty(frame.number());
         frame.write(start, bytes);
+        self.note_use(page, &frame, trail);
         Ok(())
+    }
+
+    /// A call uses a page.
+    fn note_use(&self, page: u64, frame: &FrameRef<E>, trail: &Trail) {
+        if trail.goes_on_to(page) {
+            self.environment().frames().note_used(frame.number());
+        }
     }
 
     /// How much of a transfer of `length` bytes at `offset` lies in the same page, and in the object.
@@ -304,6 +343,7 @@ impl<E: Environment> MemoryObject<E> {
                     run.first = page;
                 }
                 run.frames.push(frame.clone());
+                stored.leaving.fetch_add(1, Relaxed);
             });
             transfers.extend(run.send(&stored.store));
         }
@@ -313,9 +353,15 @@ impl<E: Environment> MemoryObject<E> {
         }
         // All of them are waited for.
         let failed = transfers.iter().filter(|transfer| stored.store.wait(transfer).is_err()).count();
+        stored.leaving.store(0, Relaxed);
         if stored.store.make_lasting().is_err() || failed > 0 {
             stored.failures.fetch_add(1, Relaxed);
         }
+    }
+
+    /// How many pages are being written back.
+    pub fn leaving_pages(&self) -> usize {
+        self.stored.as_ref().map_or(0, |stored| stored.leaving.load(Relaxed))
     }
 
     /// How often writing back has failed. Who remembers an earlier count knows whether there is something to tell.
@@ -336,41 +382,45 @@ impl<E: Environment> MemoryObject<E> {
         Some(start..resident.last().unwrap_or(start) + 1)
     }
 
-    /// Takes back up to `count` clean pages, first those that nobody maps; says how many. May sleep.
-    pub fn shrink(&self, count: usize) -> usize {
-        let Some(stored) = &self.stored else { return 0 };
-        let mut gone = self.shrink_idle(stored, count);
-        let mut rounds = 0;
-        while gone < count && rounds < 2 {
-            let first = stored.mapped_hand.load(Relaxed);
-            match self.resident_part(first, u64::MAX, PAGES_TO_A_FLUSH) {
-                Some(part) => {
-                    stored.mapped_hand.store(part.end, Relaxed);
-                    gone += self.reclaim(part);
-                }
-                None => {
-                    stored.mapped_hand.store(0, Relaxed);
-                    rounds += 1;
-                }
-            }
-        }
-        gone
+    /// Its number among the objects whose pages are listed.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.stored.as_ref().map(|stored| stored.number)
     }
 
-    fn shrink_idle(&self, stored: &Stored<E>, count: usize) -> usize {
-        let frames = self.environment().frames();
+    /// Gives pages that were looked at back to their lists, with what their entries said.
+    pub(crate) fn put_back(&self, pages: Vec<(Candidate<E>, Seen)>) {
         let mut contents = self.contents.lock();
-        let hand = stored.idle_hand.load(Relaxed);
-        let is_idle =
-            |frame: &FrameRef<E>| frames.references(frame.number()) == 1 && !frames.is_dirty(frame.number());
-        let round = contents.pages.range(hand..).chain(contents.pages.range(..hand));
-        let idle: Vec<u64> =
-            round.filter(|(_, frame)| is_idle(frame)).map(|(page, _)| *page).take(count).collect();
-        stored.idle_hand.store(idle.last().map_or(0, |last| last + 1), Relaxed);
-        let gone: Vec<_> = idle.iter().filter_map(|page| contents.pages.remove(page)).collect();
+        for ((page, frame), seen) in &pages {
+            // Who is looked at while it arrives is a page from now on, if it has arrived.
+            contents.settle_arrival(*page);
+            if contents.has_frame(*page, frame) {
+                self.environment().frames().judge(frame.number(), seen.is_used);
+            } else {
+                frame.unlist();
+            }
+        }
         // Released behind the lock, as releasing takes other locks.
         drop(contents);
-        gone.len()
+        drop(pages);
+    }
+
+    /// Takes back all clean pages, in use or not, with one flush if there are not too many; says how many. May sleep.
+    pub fn forget_clean(self: &Arc<Self>) -> usize {
+        let (environment, mut gone, mut next) = (self.environment(), 0, 0);
+        // Those that wait already are in nobody's way then.
+        environment.waiting().release(environment, usize::MAX);
+        self.settle_arrivals();
+        while let Some(part) = self.resident_part(next, u64::MAX, PAGES_TO_A_FLUSH) {
+            next = part.end;
+            gone += self.put_by(part);
+        }
+        gone + environment.waiting().release(environment, usize::MAX)
+    }
+
+    fn settle_arrivals(&self) {
+        let mut contents = self.contents.lock();
+        let arriving: Vec<u64> = contents.arriving.0.keys().copied().collect();
+        arriving.into_iter().for_each(|page| contents.settle_arrival(page));
     }
 }
 

@@ -10,6 +10,8 @@
 //! * A page fault that got its page before that was cut finds under its table's lock that the object has been
 //!   [cut](MemoryObject::cuts) since, and looks again. If it came first, the walk finds its entry under the same lock.
 
+use core::slice;
+
 use coherence::Cause;
 
 use crate::environment::Environment;
@@ -24,11 +26,15 @@ impl<E: Environment> MemoryObject<E> {
             return;
         }
         let mut batch = PageBatch::new(self.environment(), Cause::Truncate);
-        self.mappings().for_each_leaf(first_page..u64::MAX, &mut batch, |batch, space, leaf, part, _| {
-            for (address, _) in leaf.used_pages(part) {
-                batch.take_out(space, leaf, address);
-            }
-        });
+        self.mappings().for_each_leaf(
+            slice::from_ref(&(first_page..u64::MAX)),
+            &mut batch,
+            |batch, space, leaf, shown| {
+                for (address, _) in leaf.used_pages(shown.part) {
+                    batch.take_out(space, leaf, address);
+                }
+            },
+        );
         batch.finish();
     }
 }

@@ -96,11 +96,16 @@ impl<E: Environment> AddressSpace<E> {
         if leaf.is_empty() {
             return;
         }
-        let mut gone = 0;
+        let (mut gone, mut swapped) = (0, 0);
         for (address, seen) in leaf.used_entries(part) {
             // Guards change under the table's lock only, so that it is as it was seen.
             let left = if guards == Guards::Stay { seen.left_behind() } else { Entry::EMPTY };
             let old = leaf.replace(address, left);
+            if let Some(slot) = old.slot() {
+                // CPUs may have it still, for a batch has taken it out: that was asked for above.
+                self.environment.swap().give_up(slot);
+                swapped += 1;
+            }
             if !old.holds_page() {
                 continue;
             }
@@ -110,10 +115,14 @@ impl<E: Environment> AddressSpace<E> {
             if old.has(Bits::DIRTY) {
                 self.environment.frames().note_dirty(old.frame());
             }
+            if old.has(Bits::ACCESSED) {
+                self.environment.frames().note_used(old.frame());
+            }
             gone += u64::from(!self.is_zero_frame(old.frame()));
             changes.release_later(old.frame());
         }
         self.note_gone(gone);
+        self.note_unswapped(swapped);
     }
 }
 

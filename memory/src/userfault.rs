@@ -166,7 +166,7 @@ impl<E: Environment> AddressSpace<E> {
         entry: Entry,
         access: Access,
     ) -> Option<Reason> {
-        if entry.holds_page() {
+        if entry.holds_page() || entry.is_swapped() {
             return (access.write && entry.has(Bits::GUARDED)).then_some(Reason::Guarded);
         }
         let (watches_missing, watches_minor) =

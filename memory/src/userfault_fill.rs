@@ -117,7 +117,7 @@ impl<E: Environment> AddressSpace<E> {
             let Some(mut leaf) = layout.tables.leaf_or_create(page)? else { return Err(Error::Exists) };
             let there = leaf.entry(page);
             // Linux takes a guard for a page, too, where it would map the page of zeroes. Else what is filled in replaces it.
-            if there.holds_page() || (ready.frame.is_none() && !there.is_empty()) {
+            if there.holds_page() || there.is_swapped() || (ready.frame.is_none() && !there.is_empty()) {
                 return Err(Error::Exists);
             }
             if object.map(MemoryObject::cuts) != cuts {

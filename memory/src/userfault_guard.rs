@@ -81,7 +81,7 @@ impl<E: Environment> AddressSpace<E> {
         tables.for_each_leaf(range, |leaf, part| {
             let mut changes = self.changes_under_lock(Cause::Userfault);
             for (address, seen) in leaf.used_entries(part) {
-                if !seen.holds_page() {
+                if !seen.holds_page() && !seen.is_swapped() {
                     leaf.replace(address, Entry::EMPTY);
                     continue;
                 }
@@ -96,6 +96,9 @@ impl<E: Environment> AddressSpace<E> {
     }
 
     fn unguarded(&self, area: &Area<E>, entry: Entry) -> Entry {
+        if entry.is_swapped() {
+            return entry;
+        }
         if is_made(Mistake::UnguardedWithoutAskingWhoOwns) {
             return entry.with_rights(area.rights(), true);
         }
@@ -133,7 +136,8 @@ fn guard_leaf<E: Environment>(
             }
         }
     }
-    for (address, _) in leaf.used_pages(part) {
+    for (address, _) in leaf.used_entries(part) {
+        // Also of a page that is in a slot. (A guard alone is one already.)
         let guarded = |old: Entry| (!old.has(Bits::GUARDED)).then(|| old.guarded());
         if let Some((old, new)) = leaf.update(address, guarded) {
             changes.changed(address, old, new);

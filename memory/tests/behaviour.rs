@@ -293,6 +293,44 @@ fn the_end_of_a_space_interrupts_nobody_and_gives_every_frame_back() {
 }
 
 #[test]
+fn the_first_store_after_a_fork_tells_nobody_of_a_page_that_nobody_has_read_since() {
+    for (switches, told) in
+        [(Switches::DEFAULT, 0), (Switches { unused: false, ..Switches::DEFAULT }, OTHERS)]
+    {
+        let (environment, space) = busy_space(switches);
+        let range = map(&space, BASE, 4);
+        touch_everywhere(&environment, &space, range);
+        let child = space.fork().unwrap();
+        environment.be(1);
+        assert_eq!(environment.load(&space, BASE + PAGE_SIZE), Ok(2));
+        environment.be(0);
+        assert_eq!(environment.interrupts_of(|| environment.store(&space, BASE, 77).unwrap()), told);
+        let store = || environment.store(&space, BASE + PAGE_SIZE, 78).unwrap();
+        assert_eq!(environment.interrupts_of(store), OTHERS, "somebody has read this one");
+        environment.check_caches();
+        // What an earlier fork made unwritable, and somebody has read since, the next one does not flush.
+        environment.be(2);
+        assert_eq!(environment.load(&space, BASE + 2 * PAGE_SIZE), Ok(3));
+        environment.be(0);
+        let second = space.fork().unwrap();
+        let store = || environment.store(&space, BASE + 2 * PAGE_SIZE, 79).unwrap();
+        assert_eq!(environment.interrupts_of(store), OTHERS);
+        environment.check_caches();
+        environment.be(3);
+        for (page, value) in [(0, 77), (1, 78), (2, 79), (3, 4)] {
+            assert_eq!(environment.load(&space, BASE + page * PAGE_SIZE), Ok(value));
+        }
+        for (child, values) in [(child, [1, 2, 3, 4]), (second, [77, 78, 3, 4])] {
+            environment.activate(&child);
+            for (page, value) in (0..).zip(values) {
+                assert_eq!(environment.load(&child, BASE + page * PAGE_SIZE), Ok(value));
+            }
+        }
+        environment.leave_everywhere();
+    }
+}
+
+#[test]
 fn shared_memory_is_shared_with_children_and_private_file_pages_are_not() {
     let environment = TurnEnvironment::new(Switches::DEFAULT);
     let space = environment.space();

@@ -151,3 +151,40 @@ fn memory_is_promised_freely_but_not_more_than_could_ever_be() {
     assert!(environment.free_frames() > 5000);
     environment.leave_everywhere();
 }
+
+#[test]
+fn a_mapping_comes_with_the_pages_behind_a_hole_that_another_thread_makes_meanwhile() {
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
+    let space = environment.space();
+    environment.activate(&space);
+    let other = space.clone();
+    environment.meanwhile(move || other.unmap(pages(BASE + 2 * PAGE_SIZE, 2)).unwrap());
+    let wanted = MapRequest { populate: true, ..request(Place::Fixed(BASE), 6 * PAGE_SIZE, READ_WRITE) };
+    space.map(wanted).unwrap();
+    assert_eq!(space.sizes().mapped, 4);
+    assert_eq!(space.sizes().resident, 4);
+    environment.leave_everywhere();
+}
+
+#[test]
+fn locking_goes_on_behind_what_may_not_be_accessed_and_tells_it() {
+    let environment = TurnEnvironment::new(Switches::DEFAULT);
+    let space = environment.space();
+    environment.activate(&space);
+    map(&space, BASE, 6);
+    space.protect(pages(BASE + PAGE_SIZE, 2), Rights::empty(), false).unwrap();
+    assert_eq!(space.lock(pages(BASE, 6), false), Err(Error::OutOfMemory));
+    assert_eq!(space.sizes().resident, 4);
+    // What is left to faults is left out.
+    map(&space, BASE + 6 * PAGE_SIZE, 2);
+    space.lock(pages(BASE + 6 * PAGE_SIZE, 2), true).unwrap();
+    space.lock_all(true, false, true).unwrap();
+    let wanted = MapRequest {
+        populate: true,
+        flags: AreaFlags::LOCKED | AreaFlags::LOCKED_ON_FAULT,
+        ..request(Place::Fixed(BASE + 8 * PAGE_SIZE), PAGE_SIZE, READ_WRITE)
+    };
+    space.map(wanted).unwrap();
+    assert_eq!(space.sizes().resident, 4);
+    environment.leave_everywhere();
+}

@@ -45,12 +45,16 @@ pub struct Declaration {
     pub frame_references: AtomicU64,
     /// In a frame's metadata: the lock of the page table that the frame holds, 8 bits. 0 when it is free.
     pub frame_lock: AtomicU64,
+    /// In a frame's metadata: how many entries of it were taken out whose flush waits, 32 bits. A CPU may read it through those, and nothing else.
+    pub frame_waiting: AtomicU64,
     /// In an address space: the physical address of its root table, 64 bits.
     pub space_root: AtomicU64,
     /// In an address space: how many operations have begun and are not flushed yet, 64 bits.
     pub space_changes: AtomicU64,
     /// In an address space: not 0 while changes that others made by the reverse way are not flushed yet, 64 bits.
     pub space_batched: AtomicU64,
+    /// In an address space: not 0 while some of its entries were taken out whose flush waits until their frames are needed, 64 bits.
+    pub space_deferred: AtomicU64,
     /// For each CPU the address of the address space that it has loaded or is about to load; 0 before the first.
     pub loaded: [LoadedSpace; MAX_CPUS],
 }
@@ -72,9 +76,11 @@ impl Declaration {
             frame_stride: AtomicU64::new(0),
             frame_references: AtomicU64::new(0),
             frame_lock: AtomicU64::new(0),
+            frame_waiting: AtomicU64::new(0),
             space_root: AtomicU64::new(0),
             space_changes: AtomicU64::new(0),
             space_batched: AtomicU64::new(0),
+            space_deferred: AtomicU64::new(0),
             loaded: [const { LoadedSpace(AtomicU64::new(0)) }; MAX_CPUS],
         }
     }

@@ -67,6 +67,16 @@ impl Declared {
         Some(operations + u64::from(batched != 0))
     }
 
+    /// Whether programs of a space may still read a frame through entries that were taken out and are not flushed yet: the flush waits until
+    /// the frame is needed.
+    pub(crate) fn may_be_read(&self, space: Space, frame: u64) -> bool {
+        let deferred = self.memory.word(space.0 + self.declared(offset_of!(Declaration, space_deferred)));
+        let waiting = self.metadata(frame).and_then(|metadata| {
+            self.memory.half(metadata + self.declared(offset_of!(Declaration, frame_waiting)))
+        });
+        deferred.is_some_and(|debt| debt != 0) && waiting.is_some_and(|entries| entries != 0)
+    }
+
     /// Physical address of a frame's metadata; `None` for what the kernel does not manage.
     fn metadata(&self, frame: u64) -> Option<u64> {
         let number = frame / PAGE_BYTES;

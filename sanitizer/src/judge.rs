@@ -55,10 +55,13 @@ pub(crate) fn judge(declared: &Declared, access: &Access) -> Verdict {
     // The lock before the changes: who changes entries by the reverse way says so before the lock is released, and not before it is taken.
     let is_locked = declared.is_table_locked(mapping.table);
     let changes = space.and_then(|space| declared.changes(space)).unwrap_or(0);
+    // What waits for its flush may be read, as it is, and not stored to.
+    let may_wait = access.kind != AccessKind::Store
+        && space.is_some_and(|space| is_user && declared.may_be_read(space, frame));
     let wrong = match wrong(&mapping, frame, access.kind) {
         _ if references == Some(0) => Wrong::FrameIsFree,
         None => return Verdict::Right,
-        Some(_) if is_user && (changes > 0 || is_locked) => return Verdict::DuringChange,
+        Some(_) if may_wait || is_user && (changes > 0 || is_locked) => return Verdict::DuringChange,
         Some(wrong) => wrong,
     };
     Verdict::Stale(Box::new(Violation {
@@ -133,6 +136,22 @@ mod tests {
             let wrong = if entry == 0 { Wrong::NotMapped } else { Wrong::OtherFrame };
             assert_eq!(wrong_with(&machine, AccessKind::Load), Some(wrong));
         }
+    }
+
+    #[test]
+    fn what_waits_for_its_flush_may_be_read_and_nothing_else() {
+        let machine = TestMachine::new();
+        machine.set_entry(0, PAGE, 0);
+        machine.set_deferred(7);
+        assert_eq!(wrong_with(&machine, AccessKind::Load), Some(Wrong::NotMapped), "another frame waits");
+        machine.set_waiting(machine.frame, 1);
+        assert_eq!(judge(&machine.declared, &access(&machine, AccessKind::Load)), Verdict::DuringChange);
+        assert_eq!(wrong_with(&machine, AccessKind::Store), Some(Wrong::NotMapped));
+        machine.set_deferred(0);
+        assert_eq!(wrong_with(&machine, AccessKind::Load), Some(Wrong::NotMapped), "it has been flushed");
+        machine.set_deferred(8);
+        machine.set_references(machine.frame, 0);
+        assert_eq!(wrong_with(&machine, AccessKind::Load), Some(Wrong::FrameIsFree));
     }
 
     #[test]

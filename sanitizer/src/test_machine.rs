@@ -19,7 +19,7 @@ const SPACE: u64 = 0x4_0000;
 const METADATA: u64 = 0x5_0000;
 const FRAME: u64 = 0x6_0000;
 const SIZE: u64 = 0x8_0000;
-/// Layout of the metadata: references at 0, the lock at 4.
+/// Layout of the metadata: references at 0, the lock at 4, entries that wait at 8.
 const STRIDE: u64 = 16;
 
 pub(crate) struct TestMachine {
@@ -50,7 +50,9 @@ impl TestMachine {
             (offset_of!(Declaration, frame_lock), 4),
             (offset_of!(Declaration, space_root), 0),
             (offset_of!(Declaration, space_changes), 8),
+            (offset_of!(Declaration, frame_waiting), 8),
             (offset_of!(Declaration, space_batched), 16),
+            (offset_of!(Declaration, space_deferred), 24),
             (offset_of!(Declaration, loaded), DIRECT_MAP + SPACE),
         ] {
             set(DECLARATION + offset as u64, value);
@@ -79,6 +81,14 @@ impl TestMachine {
 
     pub(crate) fn set_batched(&self, generation: u64) {
         self.word(SPACE + 16).store(generation, SeqCst);
+    }
+
+    pub(crate) fn set_deferred(&self, generation: u64) {
+        self.word(SPACE + 24).store(generation, SeqCst);
+    }
+
+    pub(crate) fn set_waiting(&self, frame: u64, entries: u32) {
+        self.word(METADATA + frame / PAGE_BYTES * STRIDE + 8).store(u64::from(entries), SeqCst);
     }
 
     pub(crate) fn set_references(&self, frame: u64, count: u32) {

@@ -8,7 +8,8 @@
  *
  * The measuring thread prepares as many pages as operations are counted, lets every spinning thread read each of them (so that all
  * hold the translations), reads the interrupt row, makes the operations and nothing else, and reads the row again. The others are
- * bound to one CPU each and spin in user mode, sleep on a futex (their CPUs go idle and lazy), or are absent.
+ * bound to one CPU each and spin in user mode, are busy in long system calls, sleep on a futex (their CPUs go idle and lazy), or are
+ * absent.
  *
  * The row is TLB of /proc/interrupts: remote flushes received, the same on Linux and on Ceasefire. On kernels that count the
  * interrupts themselves elsewhere (CAL), every flush received is still one interrupt taken.
@@ -18,6 +19,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/syscall.h>
 
 #define MOST_THREADS 63
@@ -186,13 +188,22 @@ static const struct operation {
 
 /* ---- the other threads ---- */
 
-enum state { ABSENT, SPINNING, SLEEPING };
-static const char *const state_names[] = {"absent", "spinning", "sleeping"};
+enum state { ABSENT, SPINNING, CALLING, SLEEPING };
+static const char *const state_names[] = {"absent", "spinning", "calling", "sleeping"};
 
 static enum state state;
-static int threads, cpus[MOST_THREADS + 1], touched_flag;
+static int threads, cpus[MOST_THREADS + 1], touched_flag, zeroes, nowhere;
 static uint32_t round_word; /* raised to have the pages read once more; the sleepers' futex too */
 static uint32_t reads_done[MOST_THREADS][16], over;
+
+/* A call that takes some milliseconds, does not sleep, and uses no memory of the program's: from one file to another. */
+#define FILE_SIZE (64UL << 20)
+
+static void stay_in_a_call(void)
+{
+	off_t offset = 0;
+	check(sendfile(nowhere, zeroes, &offset, FILE_SIZE) == (ssize_t)FILE_SIZE);
+}
 
 static void read_pages(void)
 {
@@ -218,6 +229,8 @@ static void *be_another_thread(void *argument)
 			__atomic_store_n(&reads_done[self][0], now + 1, __ATOMIC_RELEASE);
 		} else if (state == SLEEPING) {
 			syscall(SYS_futex, &round_word, FUTEX_WAIT_PRIVATE, now, NULL, NULL, 0);
+		} else if (state == CALLING) {
+			stay_in_a_call();
 		} else {
 			relax();
 		}
@@ -225,7 +238,7 @@ static void *be_another_thread(void *argument)
 	return NULL;
 }
 
-/* Has every other thread read the pages, and the sleepers gone to sleep again. */
+/* Has every other thread read the pages, and gone back to its call or to sleep. */
 static void let_others_read(void)
 {
 	uint32_t now = __atomic_add_fetch(&round_word, 1, __ATOMIC_RELEASE);
@@ -236,6 +249,8 @@ static void let_others_read(void)
 			relax();
 	if (state == SLEEPING)
 		usleep(20000);
+	if (state == CALLING)
+		usleep(1000);
 }
 
 static void measure(const struct operation *operation)
@@ -293,13 +308,15 @@ int main(int argc, char **argv)
 	const char *wanted = word_option(argc, argv, "state", "spinning");
 	for (state = 0; strcmp(state_names[state], wanted) != 0;)
 		if (++state > SLEEPING)
-			refuse("--state %s: one of absent, spinning, sleeping", wanted);
+			refuse("--state %s: one of absent, spinning, calling, sleeping", wanted);
 	threads = (int)number_option(argc, argv, "threads", 0, state == ABSENT ? 0 : available - 1);
 	if (threads > available - 1 || (state == ABSENT && threads))
 		refuse("--threads %d: there are %d CPUs, and state %s", threads, available, state_names[state]);
 	operations = number_option(argc, argv, "operations", 1, 100);
 	if (operations > 500)
 		refuse("--operations %ld: at most 500, as many pages as lie in one table", operations);
+	check((zeroes = memfd_create("zeroes", 0)) >= 0 && ftruncate(zeroes, FILE_SIZE) == 0);
+	check((nowhere = open("/dev/null", O_WRONLY)) >= 0);
 	bind_to(cpus[0]);
 	measure_wanted(word_option(argc, argv, "op", "all"));
 	return 0;

@@ -30,3 +30,9 @@ void paths(void);
 
 /* many.c: threads beside each other, on a disk that may be larger than memory. */
 void many(void);
+
+/* set.c: what is used again stays in memory while the rest of the disk streams by. */
+void set(void);
+
+/* figures.c: what /proc/meminfo and /proc/vmstat say of the disk's pages is what was done with them. */
+void figures(void);

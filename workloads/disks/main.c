@@ -40,6 +40,8 @@ static const struct {
     {"calls", calls},
     {"paths", paths},
     {"many", many},
+    {"set", set},
+    {"figures", figures},
 };
 
 int main(int argc, char **argv)

@@ -14,9 +14,12 @@
 #include "peer.h"
 #include <poll.h>
 #include <signal.h>
+#include <net/if.h>
 #include <sys/io.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
@@ -232,6 +235,17 @@ static void report(int status, uint64_t program_start, uint64_t program_end, uns
 	      in_nanoseconds(used.ru_stime));
 }
 
+/* The loopback is there from the start on our kernel. */
+static void network(void)
+{
+	struct ifreq interface = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	int any = socket(AF_INET, SOCK_DGRAM, 0);
+	if (any >= 0) {
+		ioctl(any, SIOCSIFFLAGS, &interface);
+		close(any);
+	}
+}
+
 int main(void)
 {
 	uint64_t first = ticks();
@@ -248,6 +262,7 @@ int main(void)
 	mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
 	mkdir("/dev/shm", 0777);
 	mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL);
+	network();
 	mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL);
 	cpu_count = get_nprocs();
 	if (cpu_count > MOST_CPUS)

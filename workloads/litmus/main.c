@@ -8,7 +8,8 @@
  *     says `changed`                       -->  access it once more, compare, say `accessed`
  *
  * Waiting is by spinning with a pause, never in the kernel: a reader stays in user mode from its touch to its access, so nothing but
- * the shootdown can take the old translation away. Faults are recovered by moving the saved instruction pointer to a label.
+ * the shootdown can take the old translation away. With --calls 1 the readers wait for the change by system calls instead: then a CPU may
+ * be in the kernel when it would be told, and must make up for that on its way back. Faults are recovered by moving the saved instruction pointer to a label.
  * Readers only write through a translation where a stale store cannot hurt a kernel that forgot a flush.
  *
  * A stale access is counted, not fatal; the program then exits with 1 and says how many of how many were stale.
@@ -32,6 +33,7 @@ static struct board {
 	} __attribute__((aligned(64))) counts[MOST_READERS];
 } *board;
 static int readers;
+static long calls;
 
 /* ---- the cases ---- */
 
@@ -379,7 +381,7 @@ static void *read_always(void *argument)
 		if (!litmus->touch(self, iteration))
 			board->counts[self].stale_touches++;
 		say(&board->touched[self], iteration);
-		wait_for(&board->changed, iteration);
+		(calls ? wait_calling : wait_for)(&board->changed, iteration);
 		if (!litmus->access(self, iteration))
 			board->counts[self].stale++;
 		say(&board->accessed[self], iteration);
@@ -404,10 +406,11 @@ static void change_always(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const options[] = {"case", "iterations", "readers", NULL};
+	static const char *const options[] = {"case", "iterations", "readers", "calls", NULL};
 	only_options(argc, argv, options);
 	const char *wanted = word_option(argc, argv, "case", "");
 	iterations = number_option(argc, argv, "iterations", 1, 100000);
+	calls = number_option(argc, argv, "calls", 0, 0);
 	int available = allowed_cpus(cpus, MOST_READERS + 1);
 	if (available < 2)
 		refuse("at least two CPUs are needed, there is %d", available);

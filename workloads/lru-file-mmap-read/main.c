@@ -56,8 +56,8 @@ static void *read_as_thread(void *self)
 	return NULL;
 }
 
-/* Pages that were taken back from their users so far; -1 where nobody counts. */
-static long stolen(void)
+/* The sum of two rows of /proc/vmstat, of what the kernel did in the background and for those who waited; -1 where nobody counts. */
+static long both(const char *background, const char *direct)
 {
 	static char text[1 << 15];
 	int file = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
@@ -65,7 +65,7 @@ static long stolen(void)
 	close(file);
 	text[length > 0 ? length : 0] = 0;
 	long all = -1;
-	static const char *const rows[] = {"\npgsteal_kswapd ", "\npgsteal_direct "};
+	const char *const rows[] = {background, direct};
 	for (int i = 0; i < 2; i++) {
 		const char *row = strstr(text, rows[i]);
 		if (row)
@@ -74,12 +74,23 @@ static long stolen(void)
 	return all;
 }
 
+/* Pages that were taken back from their users so far, and that were looked at for that. */
+static long stolen(void)
+{
+	return both("\npgsteal_kswapd ", "\npgsteal_direct ");
+}
+
+static long looked_at(void)
+{
+	return both("\npgscan_kswapd ", "\npgscan_direct ");
+}
+
 static double seconds(struct timeval time)
 {
 	return (double)time.tv_sec + (double)time.tv_usec * 1e-6;
 }
 
-static void print_figures(uint64_t elapsed, long interrupts, long taken, int threads)
+static void print_figures(uint64_t elapsed, long interrupts, long taken, long looked, int threads)
 {
 	double sum = 0, squares = 0;
 	uint64_t least = shared->took[0], most = 0;
@@ -100,7 +111,7 @@ static void print_figures(uint64_t elapsed, long interrupts, long taken, int thr
 	       (double)elapsed / 1e6, (double)(most - least) / 1e6, sqrt(variance > 0 ? variance : 0) / 1e6,
 	       1e3 * (seconds(own.ru_stime) + seconds(children.ru_stime)));
 	if (taken > 0)
-		printf(" stolen_pages=%ld", taken);
+		printf(" stolen_pages=%ld looked_at_per_stolen=%.2f", taken, (double)looked / (double)taken);
 	if (taken > 0 && interrupts >= 0)
 		printf(" interrupts_per_1000_stolen=%.2f", 1000.0 * (double)interrupts / (double)taken);
 	putchar('\n');
@@ -120,7 +131,7 @@ static void run(int threads)
 		}
 	while (shared->ready < readers)
 		usleep(1000);
-	long before = interrupt_row("TLB:"), taken = stolen();
+	long before = interrupt_row("TLB:"), taken = stolen(), looked = looked_at();
 	uint64_t start = nanoseconds();
 	shared->go = 1;
 	for (int i = 0; i < readers; i++) {
@@ -131,7 +142,7 @@ static void run(int threads)
 	}
 	uint64_t elapsed = nanoseconds() - start;
 	long after = interrupt_row("TLB:");
-	print_figures(elapsed, before < 0 || after < 0 ? -1 : after - before, stolen() - taken, threads);
+	print_figures(elapsed, before < 0 || after < 0 ? -1 : after - before, stolen() - taken, looked_at() - looked, threads);
 }
 
 int main(int argc, char **argv)

@@ -21,7 +21,9 @@
  * object, its contents go elsewhere, and whoever comes next has them in another frame. What is stored between the two is lost.
  *
  * The pages lie three apart, on both sides of a table's border, so that their entries move; in the cases `*-tables` each lies in a table
- * of its own, and the tables move. Readers only load, except where a stale store can only be lost.
+ * of its own, and the tables move. Readers only load, except where a stale store can only be lost. In `reclaim-read-only` and `reclaim-in-place` the pages could not
+ * be stored to, so that their flush may wait until their frames are needed (the mechanism `epochs`); in `-in-place` and `-beside-stores` nothing moves, and nobody else's flush
+ * comes to their aid.
  */
 #include "../include/faulting.h"
 #include "../include/hand-over.h"
@@ -30,7 +32,7 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 
-enum { PAGES = 2, CANARIES = 6, MOST_READERS = 30, TABLE = 512 /* pages */ };
+enum { PAGES = 2, CANARIES = 6, MANY_CANARIES = 48, MOST_READERS = 30, TABLE = 512 /* pages */ };
 #define CANARY 0x0ca0a47ca0a47caL
 #define DISK "/dev/vda"
 
@@ -116,16 +118,21 @@ static const struct race {
 	void (*provide)(long iteration);
 	void (*take)(void);
 	enum after after;
+	int rights;
 	int stores; /* whether the readers count in the pages */
+	int stays;  /* whether the mover lets the pages be */
 } races[] = {
-	{"truncate", 3, open_memory, provide_length, cut_off, NOTHING, 0},
-	{"truncate-tables", TABLE, open_memory, provide_length, cut_off, NOTHING, 0},
-	{"punch", 3, open_memory, write_words, punch, ZERO, 0},
-	{"punch-tables", TABLE, open_memory, write_words, punch, ZERO, 0},
-	{"reclaim", 3, open_disk, provide_nothing, take_back, THE_SAME, 0},
-	{"reclaim-tables", TABLE, open_disk, provide_nothing, take_back, THE_SAME, 0},
-	{"writeback", 3, open_disk, provide_nothing, take_back, THE_SAME, 1},
-	{"writeback-tables", TABLE, open_disk, provide_nothing, take_back, THE_SAME, 1},
+	{"truncate", 3, open_memory, provide_length, cut_off, NOTHING, PROT_READ | PROT_WRITE, 0, 0},
+	{"truncate-tables", TABLE, open_memory, provide_length, cut_off, NOTHING, PROT_READ | PROT_WRITE, 0, 0},
+	{"punch", 3, open_memory, write_words, punch, ZERO, PROT_READ | PROT_WRITE, 0, 0},
+	{"punch-tables", TABLE, open_memory, write_words, punch, ZERO, PROT_READ | PROT_WRITE, 0, 0},
+	{"reclaim", 3, open_disk, provide_nothing, take_back, THE_SAME, PROT_READ | PROT_WRITE, 0, 0},
+	{"reclaim-tables", TABLE, open_disk, provide_nothing, take_back, THE_SAME, PROT_READ | PROT_WRITE, 0, 0},
+	{"reclaim-read-only", 3, open_disk, provide_nothing, take_back, THE_SAME, PROT_READ, 0, 0},
+	{"reclaim-in-place", 3, open_disk, provide_nothing, take_back, THE_SAME, PROT_READ, 0, 1},
+	{"reclaim-beside-stores", 3, open_disk, provide_nothing, take_back, THE_SAME, PROT_READ | PROT_WRITE, 1, 1},
+	{"writeback", 3, open_disk, provide_nothing, take_back, THE_SAME, PROT_READ | PROT_WRITE, 1, 0},
+	{"writeback-tables", TABLE, open_disk, provide_nothing, take_back, THE_SAME, PROT_READ | PROT_WRITE, 1, 0},
 };
 
 static const struct race *race;
@@ -149,10 +156,16 @@ static void wait_a_while(void)
 		relax();
 }
 
+/* What is read ahead of a disk is freed after the pages that are looked at, and handed out before them. */
+static int canary_pages(void)
+{
+	return race->stays ? MANY_CANARIES : CANARIES;
+}
+
 /* New pages, of which some were the taken ones a moment ago: the taker's CPU hands out first what it got back last. */
 static void reuse(void)
 {
-	for (int page = 0; page < CANARIES; page++)
+	for (int page = 0; page < canary_pages(); page++)
 		((volatile long *)(canaries + page * PAGE))[LOOKED_AT] = CANARY;
 }
 
@@ -160,11 +173,11 @@ static void take_always(void)
 {
 	chance = 0x9e3779b97f4a7c15;
 	bind_to(cpus[1]);
-	canaries = mmap(NULL, CANARIES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	canaries = mmap(NULL, MANY_CANARIES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	check(canaries != MAP_FAILED);
 	for (long iteration = 1; iteration <= iterations; iteration++) {
 		race->provide(iteration);
-		check(madvise(canaries, CANARIES * PAGE, MADV_DONTNEED) == 0);
+		check(madvise(canaries, MANY_CANARIES * PAGE, MADV_DONTNEED) == 0);
 		say(&board->provided, iteration);
 		wait_for_each(board->touched, readers, iteration);
 		wait_a_while();
@@ -178,16 +191,22 @@ static void take_always(void)
 	}
 }
 
+/* Where the pages are in an iteration, before they have moved or after it. */
+static char *place_of(long iteration, int is_new)
+{
+	return places[race->stays ? 0 : (iteration + !is_new) % 2];
+}
+
 static void move_always(void)
 {
 	chance = 0xd1b54a32d192ed03;
 	bind_to(cpus[0]);
 	for (long iteration = 1; iteration <= iterations; iteration++) {
-		char *from = places[(iteration + 1) % 2], *to = places[iteration % 2];
+		char *from = place_of(iteration, 0), *to = place_of(iteration, 1);
 		wait_for_each(board->touched, readers, iteration);
 		wait_a_while();
 		say(&board->moving, iteration);
-		check(mremap(from, length(), length(), MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+		check(from == to || mremap(from, length(), length(), MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
 		say(&board->moved, iteration);
 		wait_for_each(board->accessed, readers, iteration);
 	}
@@ -208,10 +227,16 @@ struct reader {
 	long stored[PAGES], next;
 };
 
+/* Whether the pages are gone from where they were. */
+static int has_left(const struct known *known)
+{
+	return known->moved && !race->stays;
+}
+
 static void note_seen(struct reader *reader, const struct known *known, int page, int is_new, long seen)
 {
 	int is_gone = known->taken && race->after != THE_SAME;
-	int may_fault = known->begun && (!is_new || !known->moved || race->after == NOTHING);
+	int may_fault = known->begun && !race->stays && (!is_new || !known->moved || race->after == NOTHING);
 	int may_be_held = seen == word_of(page, known->iteration) && !is_gone;
 	int may_be_empty = seen == 0 && known->begun && race->after == ZERO;
 	if (seen == CANARY)
@@ -219,7 +244,7 @@ static void note_seen(struct reader *reader, const struct known *known, int page
 	else if (seen == FAULTED)
 		reader->count->lost += !may_fault;
 	else
-		reader->count->stale += (!is_new && known->moved) || !(may_be_held || may_be_empty);
+		reader->count->stale += (!is_new && has_left(known)) || !(may_be_held || may_be_empty);
 }
 
 static volatile long *word_at(char *place, int page, size_t word)
@@ -230,7 +255,7 @@ static volatile long *word_at(char *place, int page, size_t word)
 /* Looks at one page, and counts in it; whether that faulted. */
 static int access_page(struct reader *reader, const struct known *known, int page, int is_new)
 {
-	char *place = places[(known->iteration + !is_new) % 2];
+	char *place = place_of(known->iteration, is_new);
 	long seen = load(word_at(place, page, LOOKED_AT));
 	note_seen(reader, known, page, is_new, seen);
 	if (race->stores) {
@@ -239,7 +264,7 @@ static int access_page(struct reader *reader, const struct known *known, int pag
 		reader->count->lost += counted != FAULTED && counted != reader->stored[page];
 		if (store(own, reader->next) != FAULTED) {
 			reader->stored[page] = reader->next++;
-			reader->count->stale += !is_new && known->moved;
+			reader->count->stale += !is_new && has_left(known);
 		}
 	}
 	return seen == FAULTED;
@@ -254,13 +279,13 @@ static void access_all(struct reader *reader, const struct known *known, int is_
 /* One page after the other, at the old place until it faults, and then at the new one, until both calls are over. */
 static void access_until_over(struct reader *reader, struct known *known)
 {
-	int has_left = 0;
+	int is_new = 0;
 	known->begun = 1;
 	for (int turn = 0; !known->moved || !known->reused; turn++) {
 		known->taken = said(&board->taken) == known->iteration;
 		known->moved = said(&board->moved) == known->iteration;
 		known->reused = said(&board->reused) == known->iteration;
-		has_left |= access_page(reader, known, turn % PAGES, has_left);
+		is_new |= access_page(reader, known, turn % PAGES, is_new);
 		relax();
 	}
 }
@@ -285,8 +310,8 @@ static void *read_always(void *argument)
 	/* The disk gets back what it had. */
 	for (int page = 0; race->stores && page < PAGES; page++) {
 		long before = word_of_disk(page) - LOOKED_AT + (long)reader.own;
-		check(*word_at(places[iterations % 2], page, reader.own) == reader.stored[page]);
-		*word_at(places[iterations % 2], page, reader.own) = before;
+		check(*word_at(place_of(iterations, 1), page, reader.own) == reader.stored[page]);
+		*word_at(place_of(iterations, 1), page, reader.own) = before;
 	}
 	return NULL;
 }
@@ -323,7 +348,7 @@ static void find_places(void)
 		around[0] = around[room - 1] = 1;
 		check(mprotect(places[i], length(), PROT_NONE) == 0);
 	}
-	check(mmap(places[0], length(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == places[0]);
+	check(mmap(places[0], length(), race->rights, MAP_SHARED | MAP_FIXED, file, 0) == places[0]);
 }
 
 static void find_race(const char *wanted)

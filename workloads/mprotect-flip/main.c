@@ -40,6 +40,9 @@ static void measure(int threads)
 		*page = i;
 		down[i] = t1 - t0;
 		up[i] = t2 - t1;
+		/* An emulator that runs one CPU at a time goes on to the next one here. Else it may stay for a thousand turns, while another CPU's turn
+		 * had ended within the kernel, where nobody interrupts it. */
+		relax();
 	}
 	end(&pairs);
 	end_beside();

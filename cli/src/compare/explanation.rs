@@ -236,6 +236,9 @@ fn in_words(reason: Reason, times: u64) -> Option<String> {
         Reason::CleanWriteRemoved => {
             format!("{changes} took write from pages that nobody had stored to and {was} not flushed (clean)")
         }
+        Reason::Unused => {
+            format!("{changes} concerned pages that no CPU had used since they were last flushed (unused)")
+        }
         Reason::NotPresentBefore => format!("{changes} concerned pages that no CPU could have cached"),
         Reason::NoOtherCpu => {
             format!(
@@ -253,7 +256,13 @@ fn in_words(reason: Reason, times: u64) -> Option<String> {
         Reason::FlushedBeforeRunning => {
             format!("a virtual CPU that did not run was left to its hypervisor {}", often(times))
         }
-        Reason::InKernel => format!("a CPU in a system call was spared a memory barrier {}", often(times)),
+        Reason::EpochReached => {
+            format!(
+                "a CPU had flushed by itself before a page that was taken back was needed {} (epochs)",
+                often(times)
+            )
+        }
+        Reason::InKernel => format!("a CPU in the kernel was spared an interrupt {}", often(times)),
         Reason::SharedRound => {
             format!("another thread's barrier served {}", count(times, "further call"))
         }

@@ -72,8 +72,13 @@ impl Machine {
 
     /// A machine that counts crossings between user mode and kernel.
     pub(crate) fn counting_crossings() -> Arc<Self> {
+        Self::counting_crossings_with(Switches::DEFAULT)
+    }
+
+    /// The same, with these mechanisms.
+    pub(crate) fn counting_crossings_with(switches: Switches) -> Arc<Self> {
         let crossings = (0..8).map(|_| Crossings::new()).collect();
-        Self::with_hardware(Hardware { crossings, ..Hardware::default() }, Switches::DEFAULT)
+        Self::with_hardware(Hardware { crossings, ..Hardware::default() }, switches)
     }
 
     /// A machine that drops translations on other CPUs by itself.
@@ -127,7 +132,7 @@ impl Machine {
             return;
         }
         self.on(cpu, || match mode {
-            Mode::User => self.coherence.enter_user(),
+            Mode::User => self.coherence.enter_user(self.loaded[cpu].lock().unwrap().as_deref()),
             Mode::Kernel | Mode::Idle => self.coherence.leave_user(),
         });
     }

@@ -4,9 +4,12 @@
 mod barriers;
 mod batch;
 mod clean;
+mod epochs;
 mod interrupts;
 mod machine;
+mod modes;
 mod remote;
+mod unused;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -22,6 +25,7 @@ const PRESENT: Translation = Translation {
     user: true,
     executable: false,
     accessed: true,
+    unused: false,
     dirty: true,
     global: false,
     huge: false,

@@ -22,7 +22,8 @@ pub(crate) const LOST_STORE: &str = "D2, write integrity";
 pub(crate) const UNORDERED: &str = "B, order of accesses";
 
 pub(crate) struct World {
-    pub(crate) coherence: Coherence<Hardware>,
+    /// In a box, as loom's threads have small stacks.
+    pub(crate) coherence: Box<Coherence<Hardware>>,
     pub(crate) spaces: [Arc<Space>; 2],
     pub(crate) x: AtomicU64,
     pub(crate) y: AtomicU64,
@@ -53,10 +54,15 @@ pub(crate) struct Setting {
 
 impl World {
     pub(crate) fn new(setting: Setting) -> Arc<Self> {
-        let hardware = Hardware::new(&setting);
-        let coherence = Coherence::new(hardware, Switches::DEFAULT).with_fault(setting.fault);
+        let coherence = Self::coherence(&setting);
         let spaces = [0, 1].map(|root| Arc::new(coherence.new_space(root)));
         Arc::new(World { coherence, spaces, x: AtomicU64::new(0), y: AtomicU64::new(0) })
+    }
+
+    #[inline(never)]
+    fn coherence(setting: &Setting) -> Box<Coherence<Hardware>> {
+        let hardware = Hardware::new(setting);
+        Box::new(Coherence::new(hardware, Switches::DEFAULT).with_fault(setting.fault))
     }
 
     pub(crate) fn hardware(&self) -> &Hardware {
@@ -101,7 +107,8 @@ impl World {
 
     /// The way back to user mode.
     pub(crate) fn enter_user(&self) {
-        self.hardware().without_interrupts(|| self.coherence.enter_user());
+        let loaded = self.me().loaded.lock().unwrap().clone();
+        self.hardware().without_interrupts(|| self.coherence.enter_user(loaded.as_deref()));
     }
 
     /// A system call begins.

@@ -11,8 +11,10 @@
 mod barriers;
 mod batch;
 mod devices;
+mod epochs;
 mod hardware;
 mod machine;
+mod mode;
 mod operations;
 mod registration;
 mod remote;

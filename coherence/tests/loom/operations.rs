@@ -87,14 +87,15 @@ pub(crate) const TWO_INITIATORS_AND_ONE_COMING_BACK: Scenario = Scenario {
     ..TWO_CPUS
 };
 
-/// Runs CPU 1's script, after it has stored in page 0, beside a copy of that page on CPU 0.
-fn copy_beside(world: &Arc<World>, script: fn(&World)) {
+/// Runs CPU 1's scripts beside a copy of page 0 on CPU 0: CPU 1 has cached the page, and stores in it between the two.
+pub(crate) fn copy_beside(world: &Arc<World>, before: fn(&World), script: fn(&World)) {
     caches_page_0(world);
     let stored = Arc::new(AtomicBool::new(false));
     let theirs = stored.clone();
     beside(
         world,
         move |world| {
+            before(world);
             // The record is made in one step with the store, as loom does not see it.
             theirs.store(world.store(0), Plain);
             script(world);
@@ -112,9 +113,10 @@ fn copy_beside(world: &Arc<World>, script: fn(&World)) {
 /// A page is taken away and copied while CPU 1 stores in it, and is told.
 pub(crate) const COPYING: Scenario = Scenario {
     script: |world| {
-        copy_beside(world, |world| {
+        let be_told = |world: &World| {
             world.window();
-        });
+        };
+        copy_beside(world, |_| {}, be_told);
     },
     ..TWO_CPUS
 };
@@ -122,10 +124,11 @@ pub(crate) const COPYING: Scenario = Scenario {
 /// A page is taken away and copied while CPU 1 stores in it and goes lazy.
 pub(crate) const COPYING_BESIDE_GOING_LAZY: Scenario = Scenario {
     script: |world| {
-        copy_beside(world, |world| {
+        let go_lazy = |world: &World| {
             world.go_lazy();
             world.window();
-        });
+        };
+        copy_beside(world, |_| {}, go_lazy);
     },
     catches: &[Fault::RelaxedLeavingActive],
     ..TWO_CPUS
@@ -138,6 +141,7 @@ pub(crate) const PRESENT: Translation = Translation {
     user: true,
     executable: false,
     accessed: true,
+    unused: false,
     dirty: true,
     global: false,
     huge: false,

@@ -12,7 +12,9 @@ use crate::Scenario;
 use crate::barriers::*;
 use crate::batch::*;
 use crate::devices::*;
+use crate::epochs::*;
 use crate::machine::{PAGE, World};
+use crate::mode::*;
 use crate::operations::*;
 use crate::registration::*;
 use crate::remote::*;
@@ -240,6 +242,9 @@ tests! {
     copying: COPYING,
     copying_beside_going_lazy: COPYING_BESIDE_GOING_LAZY,
     nested_gathers: NESTED_GATHERS,
+    returning_beside_a_flush: RETURNING_BESIDE_A_FLUSH,
+    returning_beside_two_flushes: RETURNING_BESIDE_TWO_FLUSHES,
+    leaving_beside_a_flush: LEAVING_BESIDE_A_FLUSH,
     remote_flush_beside_user_code: REMOTE_BESIDE_USER_CODE,
     remote_flush_beside_switching_in: REMOTE_BESIDE_SWITCHING_IN,
     remote_flush_beside_going_lazy: REMOTE_BESIDE_GOING_LAZY,
@@ -254,6 +259,11 @@ tests! {
     batch_and_going_lazy: BATCH_AND_GOING_LAZY,
     batch_that_settles: BATCH_THAT_SETTLES,
     batch_settled_by_an_operation: BATCH_SETTLED_BY_AN_OPERATION,
+    epoch_and_coming_back: EPOCH_AND_COMING_BACK,
+    epoch_and_user: EPOCH_AND_USER,
+    epoch_that_is_reached: EPOCH_THAT_IS_REACHED,
+    epoch_reached_by_leaving: EPOCH_REACHED_BY_LEAVING,
+    epoch_and_operation: EPOCH_AND_OPERATION,
     barrier_beside_user_code: BESIDE_USER_CODE,
     barrier_beside_a_crossing: BESIDE_A_CROSSING,
     barrier_beside_a_system_call: BESIDE_A_SYSTEM_CALL,

@@ -4,6 +4,7 @@
 
 use coherence::{Batch, Cause, Decision, Flush, Gather, Translation};
 
+use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use crate::machine::{Entry, Hardware, PAGE, PAGES_PER_TABLE, World, current};
@@ -66,12 +67,11 @@ fn fault(world: &World, space: usize, page: usize, write: bool) {
                 frames[entry.frame].changes += 1;
                 drop(frames);
                 let new = Entry { writable: true, ..entry };
-                let decision = world.coherence.judge(&translation(Some(entry)), &translation(Some(new)));
+                let mut gather =
+                    world.coherence.gather_under_lock(&world.spaces[space], Cause::CopyOnWrite, ());
                 slot.store(new.bits(), SeqCst);
-                if let Decision::Flush(_) = decision {
-                    let flush = Flush::page(address(page), PAGE);
-                    world.coherence.flush(&world.spaces[space], flush, Cause::CopyOnWrite);
-                }
+                gather.change(address(page), PAGE, &translation(Some(entry)), &translation(Some(new)));
+                gather.finish().into_inner();
             }
             Some(_) => world.coherence.spurious_fault(),
         }
@@ -195,6 +195,11 @@ fn with_slot(world: &World, space: usize, page: usize, work: impl FnOnce(&Atomic
 pub(crate) fn take_back(world: &World, page: usize) {
     let hardware = world.hardware();
     let mut batch: SomeBatch<'_> = world.coherence.batch(Cause::Reclaim, Unhooked::default());
+    // Every other one lets its flush wait, if it may, and says nothing of what others have taken out.
+    let is_deferring = thread_rng().r#gen();
+    if is_deferring {
+        batch = batch.deferring();
+    }
     let mut former = Vec::new();
     for (space, known) in world.spaces.iter().enumerate() {
         with_slot(world, space, page, |slot, old| {
@@ -202,15 +207,25 @@ pub(crate) fn take_back(world: &World, page: usize) {
             slot.store(0, SeqCst);
             hardware.unhooked(old.frame);
             batch.list_mut().frames.push(old.frame);
-            let _ = batch.change(known, address(page), PAGE, &translation(Some(old)), &translation(None));
+            // What cannot be stored to is clean, and may wait.
+            let seen = Translation { dirty: old.writable, ..translation(Some(old)) };
+            let _ = batch.change(known, address(page), PAGE, &seen, &translation(None));
         });
         world.locked(space, |_| {
             let _ = batch.meet(known);
-            former.extend(hardware.formerly_at(space, page));
+            if !is_deferring {
+                former.extend(hardware.formerly_at(space, page));
+            }
         });
         world.window();
     }
-    let unhooked = batch.finish().into_inner();
+    let unhooked = match batch.defer() {
+        Ok(deferred) => {
+            (0..4).for_each(|_| world.window());
+            world.coherence.retire(deferred, Cause::Reclaim).into_inner()
+        }
+        Err(flushed) => flushed.into_inner(),
+    };
     hardware.must_be_gone(&former);
     hardware.must_be_gone(&unhooked.frames);
 }

@@ -3,11 +3,18 @@
 use super::page::{Page, Source, marks};
 use super::{EFAULT, EINVAL, ENOMEM, Model, READ, WRITE, round_up};
 use crate::names::{ADVICE, number};
-use crate::program::PAGE;
+use crate::program::{PAGE, TABLE};
 use crate::trace::Answer;
 
 impl Model {
-    pub(super) fn advise(&mut self, process: u8, at: u64, length: u64, advice: u64) -> Answer {
+    pub(super) fn advise(
+        &mut self,
+        process: u8,
+        at: u64,
+        length: u64,
+        advice: u64,
+        observed: Option<&Answer>,
+    ) -> Answer {
         let is_known = ADVICE.iter().any(|(_, known)| *known == advice);
         let rounded = round_up(length);
         if !is_known || !at.is_multiple_of(PAGE) || (length != 0 && rounded == 0) {
@@ -20,6 +27,10 @@ impl Model {
         let (first, end) = (at / PAGE, end / PAGE);
         let pages: Vec<u64> = self.space(process).pages.range(first..end).map(|(page, _)| *page).collect();
         let has_hole = pages.len() as u64 != end - first;
+        if advice == number(ADVICE, "collapse") {
+            let could = if has_hole { Answer::Error(ENOMEM) } else { Answer::Done };
+            return self.collapse(process, &pages, end, could, observed);
+        }
         for page in pages {
             if let Some(refused) = self.advise_page(process, page, advice) {
                 return Answer::Error(refused);
@@ -55,7 +66,7 @@ impl Model {
             }
             return is_locked.then_some(EINVAL);
         }
-        if is("collapse") || (is("wipeonfork") && !is_private) {
+        if is("wipeonfork") && !is_private {
             return Some(EINVAL);
         }
         if is("populate-read") || is("populate-write") {
@@ -67,6 +78,41 @@ impl Model {
             self.change_page(process, at, |page| (page.marks, page.piece) = (marked, piece));
         }
         None
+    }
+
+    /// Large pages are made of whole, aligned places. An area must hold one, even if it is not within what was advised; that must have
+    /// a border of places in it, even if no place. Beyond that a system may refuse: areas that are alike may be several, memory that nobody
+    /// has written to is none to collapse, and a place may be unfit.
+    fn collapse(
+        &mut self,
+        process: u8,
+        pages: &[u64],
+        end: u64,
+        could: Answer,
+        observed: Option<&Answer>,
+    ) -> Answer {
+        let refused = Answer::Error(EINVAL);
+        let space = self.space(process);
+        let mut rest = pages;
+        while let [first, ..] = *rest {
+            let area = space.area_start(first)..space.area_end(first);
+            let part_end = area.end.min(end);
+            let holds_place = area.start.next_multiple_of(TABLE) + TABLE <= area.end;
+            let holds_border = first.next_multiple_of(TABLE) <= part_end;
+            let page = &space.pages[&first];
+            if !holds_place || !holds_border || page.has(marks::NO_HUGE) {
+                return refused;
+            }
+            rest = &rest[(part_end - first) as usize..];
+        }
+        if pages.is_empty() {
+            return could;
+        }
+        self.loosen("MADV_COLLAPSE may refuse a place that could be a large page");
+        for &at in pages {
+            self.change_page(process, at, |page| page.present = None);
+        }
+        if observed == Some(&refused) { refused } else { could }
     }
 
     fn remove_page(&mut self, page: &Page) -> Option<i32> {

@@ -60,6 +60,8 @@ impl Model {
             return Ok(Answer::Error(ENOMEM));
         }
         let mut at = request.at;
+        // A hint that is raised is not where the program asked for.
+        let mut is_raised = false;
         if is_exact {
             if at > USER_END - length {
                 return Ok(Answer::Error(ENOMEM));
@@ -71,6 +73,7 @@ impl Model {
             at &= !(PAGE - 1);
             if at != 0 && at < LOWEST {
                 at = LOWEST;
+                is_raised = true;
             }
         }
         let pages = length / PAGE;
@@ -96,7 +99,10 @@ impl Model {
             return Err(Refusal::Wild);
         }
         let (first, answer) = if is_exact || !is_low && self.space(process).takes_hint(at, pages) {
-            let there = if request.is_block {
+            let there = if is_raised {
+                self.slots[usize::from(slot)] = Some(at / PAGE);
+                Answer::Chosen
+            } else if request.is_block {
                 Answer::There
             } else {
                 in_window(at / PAGE).map_or(Answer::There, Answer::At)

@@ -28,6 +28,15 @@ impl Space {
         start
     }
 
+    /// Where the area of a mapped page ends: the page behind its last.
+    pub(crate) fn area_end(&self, page: u64) -> u64 {
+        let mut end = page + 1;
+        while self.are_alike(end - 1) {
+            end += 1;
+        }
+        end
+    }
+
     /// Whether a page and the next one can be of one area.
     pub(crate) fn are_alike(&self, page: u64) -> bool {
         match (self.pages.get(&page), self.pages.get(&(page + 1))) {

@@ -15,7 +15,8 @@
 //! Every crossing between user mode and kernel advances the CPU's count (`coherence::Crossings`), by which others know that
 //! they need not interrupt it: on the way in by a plain increment, which no CPU of this architecture lets pass what user mode
 //! did before (for interrupts and exceptions `interrupt::on_interrupt` makes it), and on the way out by a locked one, which is the
-//! full fence that `Coherence::enter_user` asks for. (SYSRET is no fence.) Interrupts are off at both.
+//! full fence that `Coherence::enter_user` asks for. (SYSRET is no fence.) If that one's result is negative, the CPU has missed a flush
+//! in the kernel and makes up for it. Interrupts are off at both.
 #![allow(unsafe_code)]
 
 use core::arch::global_asm;
@@ -99,10 +100,13 @@ system_call_entry:
     shr rcx, 47
     jnz user_return
     lock inc qword ptr gs:[{crossings}]
-    restore_registers
+    js 2f
+1:  restore_registers
     mov rsp, [rsp + 40]
     swapgs
     sysretq
+2:  call {catch_up}
+    jmp 1b
 
     .balign 16
     .globl user_return
@@ -110,10 +114,13 @@ user_return:                           # interrupts off, rsp at the frame
     mov rdi, rsp
     call {before_user}
     lock inc qword ptr gs:[{crossings}]
-    restore_registers
+    js 2f
+1:  restore_registers
     add rsp, 16
     swapgs
     iretq
+2:  call {catch_up}
+    jmp 1b
 
     .balign 16
 interrupt_entry:
@@ -178,6 +185,7 @@ own_stack_entry:
     on_system_call = sym crate::interrupt::on_system_call,
     on_interrupt = sym crate::interrupt::on_interrupt,
     on_own_stack = sym crate::interrupt::on_own_stack,
+    catch_up = sym crate::interrupt::shootdown::catch_up,
     before_user = sym crate::interrupt::before_user,
 );
 

@@ -206,6 +206,7 @@ impl Store<Kernel> for Disk {
         let bytes = (frames.len() as u64 * PAGE_SIZE).min(self.size() - offset) as usize;
         let kind = if direction == Direction::In { READ } else { WRITE };
         let header = Header { kind, reserved: 0, sector: offset / SECTOR };
+        super::note_carried(direction, bytes as u64);
         self.send(header, direction, frames, bytes, transfer);
     }
 

@@ -14,7 +14,9 @@ mod slot;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
+use memory::Direction;
 use virtio_drivers::transport::SomeTransport;
 
 use crate::arch::io_apic;
@@ -24,6 +26,8 @@ use crate::sync::Once;
 
 pub(crate) use disk::{Disk, SECTOR};
 
+/// Bytes that have come from all disks, and gone to them.
+static CARRIED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static DISKS: Once<Box<[Arc<Disk>]>> = Once::new();
 
 /// A device that was found, and its interrupt line.
@@ -57,4 +61,14 @@ pub(crate) fn on_interrupt() {
     for disk in disks() {
         disk.on_interrupt();
     }
+}
+
+fn note_carried(direction: Direction, bytes: u64) {
+    CARRIED[usize::from(direction == Direction::Out)].fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// How many bytes have come from all disks, and gone to them.
+pub(crate) fn carried() -> (u64, u64) {
+    let [came, went] = [0, 1].map(|direction: usize| CARRIED[direction].load(Ordering::Relaxed));
+    (came, went)
 }

@@ -15,6 +15,7 @@ use crate::syscall::Errno;
 use ::memory::{BackingError, FrameRef, Identity, PAGE_SIZE};
 use alloc::string::String;
 use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// The largest file, and the largest offset.
 pub(crate) const MOST_SIZE: u64 = i64::MAX as u64;
@@ -24,6 +25,25 @@ pub(crate) struct FileContent {
     /// Held over each write and change of size, so that an appending write finds the end where it puts it.
     writing: Mutex<()>,
     uses: Uses,
+    seals: AtomicU32,
+}
+
+bitflags::bitflags! {
+    /// What nobody may do with a file any more, with Linux's values.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub(crate) struct Seals: u32 {
+        /// Add seals.
+        const SEAL = 1;
+        const SHRINK = 2;
+        const GROW = 4;
+        const WRITE = 8;
+        /// Write in other ways than through the mappings that there are.
+        const FUTURE_WRITE = 16;
+    }
+}
+
+impl Seals {
+    pub(crate) const ANY_WRITE: Self = Self::WRITE.union(Self::FUTURE_WRITE);
 }
 
 impl FileContent {
@@ -35,7 +55,42 @@ impl FileContent {
     pub(crate) fn from_bytes(bytes: &'static [u8]) -> Self {
         // The object's own identity and name are never shown: mappings go through `Mapping`.
         let object = MemoryObject::from_bytes(&Kernel, Identity { device: 0, inode: 0 }, String::new(), bytes);
-        Self { object, writing: Mutex::new(()), uses: Uses::new() }
+        let seals = AtomicU32::new(Seals::SEAL.bits());
+        Self { object, writing: Mutex::new(()), uses: Uses::new(), seals }
+    }
+
+    /// A file that can be sealed.
+    fn unsealed() -> Self {
+        Self { seals: AtomicU32::new(0), ..Self::empty() }
+    }
+
+    pub(crate) fn seals(&self) -> Seals {
+        Seals::from_bits_truncate(self.seals.load(Ordering::Relaxed))
+    }
+
+    /// EPERM if one of these seals is on it.
+    fn check_seals(&self, forbidding: Seals) -> Result<(), Errno> {
+        if self.seals().intersects(forbidding) { Err(Errno::EPERM) } else { Ok(()) }
+    }
+
+    /// Adds seals for good.
+    ///
+    /// # Errors
+    /// EPERM if no more can be added; EBUSY against writing while a program could store to it through a mapping.
+    pub(crate) fn seal(&self, more: Seals) -> Result<(), Errno> {
+        let _writing = self.writing.lock();
+        self.check_seals(Seals::SEAL)?;
+        if more.contains(Seals::WRITE) && self.object.may_be_stored_to() {
+            return Err(Errno::EBUSY);
+        }
+        self.seals.fetch_or(more.bits(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Keeps seals away until `work`, which maps it, is done. A file that cannot be sealed needs no lock for that.
+    pub(crate) fn with_seals<R>(&self, work: impl FnOnce(Seals) -> R) -> R {
+        let _writing = (!self.seals().contains(Seals::SEAL)).then(|| self.writing.lock());
+        work(self.seals())
     }
 
     /// Who writes it or runs from it.
@@ -59,6 +114,7 @@ impl FileContent {
 
     fn write(&self, position: &mut u64, append: bool, from: &mut dyn Source) -> Result<usize, Errno> {
         let _writing = self.writing.lock();
+        self.check_seals(Seals::ANY_WRITE)?;
         let start = if append { self.size() } else { *position };
         let limit = size_limit();
         if start >= limit {
@@ -68,6 +124,9 @@ impl FileContent {
         let count = collect(from, |done, bytes| {
             let fitting = (bytes.len() as u64).min(room - done) as usize;
             check_memory()?;
+            if start + done + fitting as u64 > self.size() {
+                self.check_seals(Seals::GROW)?;
+            }
             self.object.write_at(start + done, &bytes[..fitting]).map_err(|_| Errno::ENOSPC)
         })?;
         *position = start + count as u64;
@@ -77,6 +136,11 @@ impl FileContent {
     /// Sets the size; bytes beyond the former end are zero.
     pub(crate) fn set_size(&self, size: u64) -> Result<(), Errno> {
         let _writing = self.writing.lock();
+        match size.cmp(&self.size()) {
+            core::cmp::Ordering::Greater => self.check_seals(Seals::GROW)?,
+            core::cmp::Ordering::Less => self.check_seals(Seals::SHRINK)?,
+            core::cmp::Ordering::Equal => {}
+        }
         if size > self.size() && size > size_limit() {
             return Err(too_large());
         }
@@ -93,8 +157,11 @@ impl FileContent {
     pub(crate) fn allocate(&self, offset: u64, length: u64, grows: bool) -> Result<(), Errno> {
         let end = offset.saturating_add(length);
         let _writing = self.writing.lock();
-        if grows && end > self.size() && end > size_limit() {
-            return Err(too_large());
+        if grows && end > self.size() {
+            self.check_seals(Seals::GROW)?;
+            if end > size_limit() {
+                return Err(too_large());
+            }
         }
         let pages = offset / PAGE_SIZE..end.div_ceil(PAGE_SIZE);
         let missing = (pages.end - pages.start) - self.object.resident_pages_in(pages.clone());
@@ -113,6 +180,7 @@ impl FileContent {
     /// stays as it is.
     pub(crate) fn punch(&self, offset: u64, length: u64) -> Result<(), Errno> {
         let _writing = self.writing.lock();
+        self.check_seals(Seals::ANY_WRITE)?;
         let end = offset.saturating_add(length);
         let whole = offset.div_ceil(PAGE_SIZE)..end / PAGE_SIZE;
         if whole.is_empty() {
@@ -233,6 +301,7 @@ impl File for RegularFile {
     }
 
     fn backing(&self, _may_be_stored_to: bool) -> Result<Arc<Backing>, Errno> {
+        self.entry.inode().touch_accessed();
         Mapping::of(&self.entry)
     }
 }
@@ -295,8 +364,14 @@ impl ::memory::Backing<Kernel> for Mapping {
 }
 
 /// A file that is in no directory: what `memfd_create` makes.
-pub(crate) fn unnamed_file(filesystem: &'static FileSystem, name: &[u8], caller: &super::Caller) -> Arc<Entry> {
-    let inode = Inode::new(filesystem, super::Content::Regular(FileContent::empty()), 0o777, caller);
+pub(crate) fn unnamed_file(
+    filesystem: &'static FileSystem,
+    name: &[u8],
+    can_be_sealed: bool,
+    caller: &super::Caller,
+) -> Arc<Entry> {
+    let content = if can_be_sealed { FileContent::unsealed() } else { FileContent::empty() };
+    let inode = Inode::new(filesystem, super::Content::Regular(content), 0o777, caller);
     inode.change(|attributes| attributes.links = 0);
     let entry = Entry::unplaced(name, inode);
     entry.mark_removed();

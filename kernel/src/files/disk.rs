@@ -7,14 +7,16 @@
 //! An opening with O_DIRECT owes whole sectors, as on Linux, else it is EINVAL; what it writes is on the disk when the call
 //! returns. It goes through the same pages, so that it sees what others have written.
 
+use super::device::Device;
 use super::file::{File, Patience, Positions};
+use super::inode::{Content, Inode};
 use super::transfer::{Destination, Source, collect, deliver};
 use crate::block::{self, Disk, SECTOR};
-use crate::memory::{Backing, Frame, Kernel, MemoryObject, cache, user};
+use crate::memory::{Backing, Frame, Kernel, MemoryObject, cache, room, user};
 use crate::process;
 use crate::sync::{Mutex, Once};
 use crate::syscall::Errno;
-use ::memory::{BackingError, Identity, PAGE_SIZE};
+use ::memory::{BackingError, Identity, PAGE_SIZE, Trail};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -45,6 +47,7 @@ pub(super) fn initialize() {
     let contents: Box<[DiskContent]> = (0..).zip(block::disks()).map(|(index, disk)| DiskContent::new(index, disk)).collect();
     if !contents.is_empty() {
         cache::start_background();
+        room::start_background();
     }
     CONTENTS.set(contents);
 }
@@ -99,13 +102,69 @@ impl DiskContent {
     /// Carries bytes to or from pages, with room made for those that must be brought in.
     fn carry(&self, mut attempt: impl FnMut(&MemoryObject) -> Result<usize, BackingError>) -> Result<usize, Errno> {
         loop {
-            cache::keep_room();
+            room::keep();
             match attempt(&self.pages) {
-                Err(BackingError::OutOfMemory) if cache::make_room() => {}
+                Err(BackingError::OutOfMemory) if room::make() => {}
                 Err(BackingError::OutOfMemory) => return Err(Errno::ENOMEM),
                 outcome => return outcome.map_err(|_| Errno::EIO),
             }
         }
+    }
+}
+
+/// A disk that is to be swapped to.
+#[derive(Clone, Copy)]
+pub(crate) struct SwapFile(&'static DiskContent);
+
+impl PartialEq for SwapFile {
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::eq(self.0, other.0)
+    }
+}
+
+impl SwapFile {
+    /// The disk that an inode stands for: EINVAL if it is none that can be written, EISDIR for a directory.
+    pub(crate) fn of(inode: &Inode) -> Result<Self, Errno> {
+        match inode.content() {
+            Content::Device(Device::Disk(index)) => {
+                let content = contents().get(*index as usize).ok_or(Errno::ENXIO)?;
+                if content.disk.is_read_only() { Err(Errno::EACCES) } else { Ok(Self(content)) }
+            }
+            Content::Directory(_) => Err(Errno::EISDIR),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Its first bytes; EINVAL if it has not so many.
+    pub(crate) fn read_first(self, bytes: &mut [u8]) -> Result<(), Errno> {
+        let trail = Trail::new();
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.0.carry(|pages| pages.read(done as u64, &mut bytes[done..], &trail))? {
+                0 => return Err(Errno::EINVAL),
+                count => done += count,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is in memory of it, and forgets that; the disk itself.
+    pub(crate) fn prepare(self) -> Result<Arc<Disk>, Errno> {
+        let failures = self.0.pages.failures();
+        self.0.pages.write_back(0..u64::MAX);
+        if self.0.pages.failures() != failures {
+            return Err(Errno::EIO);
+        }
+        self.0.pages.forget_clean();
+        Ok(self.0.disk.clone())
+    }
+
+    pub(crate) fn size(self) -> u64 {
+        self.0.size()
+    }
+
+    pub(crate) fn name(self) -> String {
+        ["/dev/", &name(self.0.index as usize)].concat()
     }
 }
 
@@ -132,7 +191,8 @@ impl ::memory::Backing<Kernel> for Opening {
     }
 
     fn bring_in(&self, page: u64) -> Result<(), BackingError> {
-        cache::keep_room();
+        cache::note_wait();
+        room::keep();
         self.content.pages.bring_in(page)
     }
 
@@ -157,7 +217,7 @@ impl ::memory::Backing<Kernel> for Opening {
     }
 
     fn name(&self) -> String {
-        ["/dev/", &name(self.content.index as usize)].concat()
+        SwapFile(self.content).name()
     }
 }
 
@@ -166,6 +226,7 @@ pub(crate) struct DiskFile {
     opening: Arc<Opening>,
     /// Opened with O_DIRECT.
     is_direct: bool,
+    trail: Trail,
 }
 
 impl DiskFile {
@@ -173,7 +234,7 @@ impl DiskFile {
     pub(super) fn open(index: u32, flags: u32) -> Result<Self, Errno> {
         let content = contents().get(index as usize).ok_or(Errno::ENXIO)?;
         let heard = AtomicU64::new(content.pages.failures());
-        Ok(Self { opening: Arc::new(Opening { content, heard }), is_direct: flags & abi::O_DIRECT != 0 })
+        Ok(Self { opening: Arc::new(Opening { content, heard }), is_direct: flags & abi::O_DIRECT != 0, trail: Trail::new() })
     }
 
     /// `fsync`.
@@ -196,7 +257,7 @@ impl File for DiskFile {
         self.check_direct(*position, to.remaining())?;
         let start = *position;
         let content = self.opening.content;
-        let count = deliver(to, |done, buffer| content.carry(|pages| pages.read(start.saturating_add(done), buffer)))?;
+        let count = deliver(to, |done, buffer| content.carry(|pages| pages.read(start.saturating_add(done), buffer, &self.trail)))?;
         *position += count as u64;
         Ok(count)
     }
@@ -221,7 +282,7 @@ impl File for DiskFile {
             return Err(Errno::ENOSPC);
         }
         let writing = content.writing.lock();
-        let count = collect(from, |done, bytes| content.carry(|pages| pages.write(start + done, bytes)))?;
+        let count = collect(from, |done, bytes| content.carry(|pages| pages.write(start + done, bytes, &self.trail)))?;
         drop(writing);
         *position = start + count as u64;
         if self.is_direct {
@@ -240,7 +301,7 @@ impl File for DiskFile {
             ioctl::BLKROGET => user::write(argument, &u32::from(disk.is_read_only()))?,
             ioctl::BLKFLSBUF if process::caller_of(process::current().process()).user == 0 => {
                 self.synchronize()?;
-                self.opening.content.pages.shrink(usize::MAX);
+                self.opening.content.pages.forget_clean();
             }
             ioctl::BLKFLSBUF => return Err(Errno::EACCES),
             _ => return Err(Errno::ENOTTY),

@@ -52,6 +52,8 @@ pub(crate) static ANONYMOUS: FileSystem = FileSystem::new("anon_inodefs", 9, 0x0
 /// Files of `memfd_create`; never in the tree.
 pub(crate) static MEMORY_FILES: FileSystem = FileSystem::new("tmpfs", 10, TMPFS_MAGIC, true);
 
+pub(crate) static MESSAGE_QUEUES: FileSystem = FileSystem::new("mqueue", 12, 0x1980_0202, false);
+
 /// A row of `/proc/mounts`.
 #[derive(Clone, Copy)]
 pub(crate) struct Mount {

@@ -6,10 +6,11 @@
 
 use super::filesystem::FileSystem;
 use super::{Caller, Device, Directory, Entry, FileContent, Pipe};
+use crate::network::Endpoint;
 use crate::syscall::Errno;
 use crate::sync::SpinLock;
 use alloc::boxed::Box;
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use linux_raw_sys::general as abi;
 
@@ -70,8 +71,8 @@ pub(crate) enum Content {
     Fifo(Arc<Pipe>),
     Device(Device),
     Generated(Box<dyn Generated>),
-    /// A name in the tree for a socket, which can be looked at and removed.
-    Socket,
+    /// A name in the tree for a socket, and who is called so, if anybody still is.
+    Socket(Weak<Endpoint>),
     /// Files that have no type of their own: event counters, epoll instances.
     Anonymous,
 }
@@ -85,7 +86,7 @@ impl Content {
             Self::Symlink(_) | Self::Jump(_) | Self::GeneratedLink(_) => abi::S_IFLNK,
             Self::Fifo(_) => abi::S_IFIFO,
             Self::Device(device) => device.type_bits(),
-            Self::Socket => abi::S_IFSOCK,
+            Self::Socket(_) => abi::S_IFSOCK,
             Self::Anonymous => 0,
         }
     }

@@ -109,7 +109,7 @@ fn open_content(entry: &Arc<Entry>, flags: u32) -> Result<Box<dyn File>, Errno> 
             let patience = if flags & abi::O_NONBLOCK != 0 { Patience::Refuse } else { Patience::Wait };
             Ok(Box::new(pipe.open_named(reads, writes, patience)?))
         }
-        Content::Socket | Content::Anonymous => Err(Errno::ENXIO),
+        Content::Socket(_) | Content::Anonymous => Err(Errno::ENXIO),
         Content::Symlink(_) | Content::Jump(_) | Content::GeneratedLink(_) => Err(Errno::ELOOP),
     }
 }

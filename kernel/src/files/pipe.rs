@@ -162,10 +162,6 @@ impl Pipe {
         if count == 0 { Ok(0) } else { to.put(&buffer[..count]) }
     }
 
-    pub(super) fn observers(&self) -> &Observers {
-        &self.observers
-    }
-
     /// Puts all of `bytes` in, waiting for room. Fewer go in only if something ends the waiting.
     pub(super) fn put(&self, bytes: &[u8], atomic: bool, patience: Patience) -> Result<usize, Errno> {
         let mut done = 0;
@@ -205,7 +201,7 @@ impl Pipe {
 }
 
 /// Nobody will read what the current task writes: SIGPIPE for it, and EPIPE.
-pub(super) fn broken() -> Errno {
+pub(crate) fn broken() -> Errno {
     signal::raise(Signal::SIGPIPE);
     Errno::EPIPE
 }

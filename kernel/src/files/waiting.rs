@@ -29,11 +29,24 @@ pub(crate) fn wait_until<R>(
 pub(crate) fn attempt<R>(
     queue: &WaitQueue,
     patience: Patience,
+    attempt: impl FnMut() -> Option<R>,
+) -> Result<R, Errno> {
+    attempt_until(queue, patience, None, attempt)
+}
+
+/// As [`attempt`], but fails with ETIMEDOUT when `deadline` (nanoseconds since boot) has passed.
+pub(crate) fn attempt_until<R>(
+    queue: &WaitQueue,
+    patience: Patience,
+    deadline: Option<u64>,
     mut attempt: impl FnMut() -> Option<R>,
 ) -> Result<R, Errno> {
     match (attempt(), patience) {
         (Some(result), _) => Ok(result),
         (None, Patience::Refuse) => Err(Errno::EAGAIN),
-        (None, Patience::Wait) => wait(queue, attempt),
+        (None, Patience::Wait) => queue.wait_interruptible(deadline, attempt).map_err(|wake| match wake {
+            Wake::TimedOut => Errno::ETIMEDOUT,
+            Wake::Interrupted => Errno::ERESTARTSYS,
+        }),
     }
 }

@@ -40,7 +40,7 @@ static WAITING: PerCpu<Waiting> = PerCpu::new(
 // SAFETY: the promises of `Platform`: roots change only through `task::loaded`, which calls `coherence` with interrupts off
 // and keeps the loaded space alive; the kernel never uses a translation of the user half; the interrupt's handler below
 // answers; locks that are waited for with interrupts off call `answer` (sync::relax); entries are stored by `memory` before it flushes;
-// the entry code counts crossings.
+// the entry code counts crossings, and calls `catch_up`.
 unsafe impl Platform for Machine {
     fn current_cpu(&self) -> CpuId {
         CpuId::new(cpu::index()).expect("a CPU's index is below the capacity")
@@ -143,6 +143,11 @@ pub(super) fn on_interrupt(frame: &TrapFrame) {
         Mode::Kernel
     };
     task::with_loaded(|loaded| COHERENCE.handle_requests(loaded, mode));
+}
+
+/// Flushes what this CPU was spared in the kernel: on the way back to user mode, interrupts off.
+pub(crate) extern "C" fn catch_up() {
+    task::with_loaded(|loaded| COHERENCE.catch_up_in_user_mode(loaded));
 }
 
 /// Answers other CPUs' requests while this CPU waits with interrupts off.

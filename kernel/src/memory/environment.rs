@@ -3,8 +3,9 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use coherence::{Coherence, CpuId};
-use memory::{Environment, Frames};
+use memory::{Environment, Frames, Swap, Waiting};
 
+use super::swap::SWAP;
 use crate::boot::map;
 use crate::frames::{self, FRAMES};
 use crate::interrupt::shootdown::{self, COHERENCE};
@@ -14,6 +15,9 @@ use crate::task;
 /// This kernel, as `memory` sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernel;
+
+/// Pages that were taken out of all entries, and whose flush waits.
+static WAITING: Waiting<Kernel> = Waiting::new();
 
 impl Environment for Kernel {
     type Platform = shootdown::Machine;
@@ -27,6 +31,14 @@ impl Environment for Kernel {
 
     fn frames(&self) -> &Frames<RawSpinLock> {
         &FRAMES
+    }
+
+    fn swap(&self) -> &Swap<Self> {
+        &SWAP
+    }
+
+    fn waiting(&self) -> &Waiting<Self> {
+        &WAITING
     }
 
     fn fill_kernel_half(&self, upper_half: &[AtomicU64]) {

@@ -4,6 +4,8 @@
 pub(crate) mod cache;
 mod environment;
 mod out_of_memory;
+pub(crate) mod room;
+pub(crate) mod swap;
 pub(crate) mod user;
 
 use alloc::string::String;
@@ -45,7 +47,7 @@ pub(crate) fn page_fault(address: u64, error: u64) {
     process::current().process().count_fault();
     loop {
         match space.handle_fault(address, access, error & PRESENT != 0) {
-            Ok(()) => return,
+            Ok(()) => return room::keep_if_watched(),
             Err(Fault::OutOfMemory) => {
                 if out_of_memory::relieve().is_err() {
                     // The program ends on its way back to user mode.

@@ -1,6 +1,6 @@
 //! When the last frames are gone.
 //!
-//! Memory is promised freely, so a page fault may find none left. Then pages of disks are taken back; when there are no more, the process that holds the most memory is killed
+//! Memory is promised freely, so a page fault may find none left. Then pages of disks are taken back, and private ones written to swap; when there are no more, or no room there, the process that holds the most memory is killed
 //! and named in the kernel's log, and whoever needed the frame tries again once there is room. The kernel keeps a
 //! reserve of frames (`memory::Frames`), so that killing does not need what it is to free.
 //!
@@ -38,7 +38,7 @@ pub(super) fn relieve() -> Result<(), Chosen> {
         if has_room() {
             return Ok(());
         }
-        if super::cache::make_room() {
+        if super::room::make() {
             continue;
         }
         // Without a victim everybody who could be killed is on the way out.
@@ -54,7 +54,7 @@ fn has_room() -> bool {
     statistics.free > statistics.total / ROOM_SHARE
 }
 
-/// The process with the most resident pages, weighed with `/proc/PID/oom_score_adj` (each point counts as a thousandth
+/// The process with the most pages in memory and swap, weighed with `/proc/PID/oom_score_adj` (each point counts as a thousandth
 /// of all memory; the lowest value exempts).
 fn choose() -> Option<(Arc<Process>, u64)> {
     let total = FRAMES.statistics().total as i64;
@@ -63,7 +63,8 @@ fn choose() -> Option<(Arc<Process>, u64)> {
         if adjustment <= -1000 || process.is_ending() {
             return None;
         }
-        let pages = process.memory()?.space().sizes().resident;
+        let sizes = process.memory()?.space().sizes();
+        let pages = sizes.resident + sizes.swapped;
         Some((pages as i64 + adjustment * total / 1000, process, pages))
     };
     let candidates = process::process_ids().into_iter().filter_map(process::find_process).filter_map(weigh);
@@ -77,7 +78,7 @@ fn kill(victim: &Process, pages: u64) {
         String::from_utf8_lossy(&name[..end]).into_owned()
     });
     log::error!(
-        "out of memory: killed process {} ({name}), which had {} KiB in memory",
+        "out of memory: killed process {} ({name}), which had {} KiB in memory and swap",
         victim.id(),
         pages * 4
     );

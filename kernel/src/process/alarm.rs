@@ -40,6 +40,11 @@ pub(crate) enum Notice {
     None,
     /// `setitimer`: this signal to the process.
     Signal(Signal),
+    /// RLIMIT_CPU: SIGXCPU, and from so many nanoseconds of CPU time on SIGKILL.
+    ProcessorLimit {
+        /// The hard limit.
+        hard: u64,
+    },
     /// `timer_create`: a signal with the timer's id and value, to the process or one thread.
     Timer {
         /// The timer's id.
@@ -203,6 +208,12 @@ impl Shared {
                 // A standard signal always has room.
                 let _ = send_to_process(&process, Information::from_kernel(*signal));
                 !waiting && !process.action(*signal).ignores(*signal)
+            }
+            Notice::ProcessorLimit { hard } => {
+                let signal = if self.now() >= *hard { Signal::SIGKILL } else { Signal::SIGXCPU };
+                // As above.
+                let _ = send_to_process(&process, Information::from_kernel(signal));
+                true
             }
             Notice::Timer { id, signal, value, thread } => {
                 let origin = Origin::Timer { timer: *id, overrun: (expiries - 1) as i32, value: *value };

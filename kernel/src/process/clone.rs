@@ -1,7 +1,8 @@
 //! Making threads and processes: `clone`, `clone3`, `fork`, `vfork`.
 
+use super::credentials::{CAP_SYS_ADMIN, CAP_SYS_RESOURCE};
 use super::family::{FAMILY, Family, Member, REAPER};
-use super::limits::Resource;
+use super::limits::{INFINITY, Resource};
 use super::signal::{AlternateStack, Signal, notify};
 use super::thread::Template;
 use super::thread_group::Inherited;
@@ -112,6 +113,7 @@ impl Release {
 pub(crate) fn clone(trap: &TrapFrame, request: Request) -> Result<u32, Errno> {
     check(&request)?;
     let parent = current();
+    check_count(&parent)?;
     let id = FAMILY.lock().allocate_id().ok_or(Errno::EAGAIN)?;
     let vfork = request.flags.contains(CloneFlags::VFORK);
     let release = vfork.then(|| Release::new(parent.process().clone()));
@@ -143,6 +145,24 @@ fn check(request: &Request) -> Result<(), Errno> {
     if consistent { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
+/// Whether the user may have one task more. Root and its deputies are not counted.
+///
+/// # Errors
+/// EAGAIN.
+fn check_count(parent: &Thread) -> Result<(), Errno> {
+    let credentials = parent.process().credentials();
+    let user = credentials.user.real;
+    if user == 0 || credentials.has(CAP_SYS_RESOURCE) || credentials.has(CAP_SYS_ADMIN) {
+        return Ok(());
+    }
+    let most = parent.process().limit(Resource::NPROC).soft;
+    let family = FAMILY.lock();
+    let of_user = family.members().filter(|member| member.process.credentials().user.real == user);
+    // One that has ended counts until somebody has waited for it.
+    let count: usize = of_user.map(|member| member.process.thread_count().max(1)).sum();
+    if (count as u64) < most { Ok(()) } else { Err(Errno::EAGAIN) }
+}
+
 fn new_process(parent: &Thread, id: u32, flags: CloneFlags) -> Result<Arc<Process>, Errno> {
     let process = parent.process();
     let memory = process.memory().ok_or(Errno::ESRCH)?;
@@ -155,7 +175,7 @@ fn new_process(parent: &Thread, id: u32, flags: CloneFlags) -> Result<Arc<Proces
         let cleared = flags.contains(CloneFlags::CLEAR_SIGHAND);
         Arc::new(InterruptLock::new(if cleared { actions.without_handlers() } else { actions }))
     };
-    Ok(Process::new(
+    let child = Process::new(
         id,
         Inherited {
             actions,
@@ -165,7 +185,12 @@ fn new_process(parent: &Thread, id: u32, flags: CloneFlags) -> Result<Arc<Proces
             personality: process.personality.load(Ordering::Relaxed),
             out_of_memory_adjustment: process.out_of_memory_adjustment(),
         },
-    ))
+    );
+    let limit = process.limit(Resource::CPU);
+    if limit.soft != INFINITY {
+        child.timers().watch_limit(&child, limit);
+    }
+    Ok(child)
 }
 
 fn template(parent: &Thread, request: &Request, vfork: Option<Arc<Release>>) -> Result<Template, Errno> {

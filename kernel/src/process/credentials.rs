@@ -202,8 +202,16 @@ pub(crate) const CAP_SETGID: u32 = 6;
 pub(crate) const CAP_SETUID: u32 = 7;
 /// May drop from the bounding set.
 pub(crate) const CAP_SETPCAP: u32 = 8;
+/// May have a port below 1024.
+pub(crate) const CAP_NET_BIND_SERVICE: u32 = 10;
+/// May change the network, and have larger buffers than others.
+pub(crate) const CAP_NET_ADMIN: u32 = 12;
 /// May lock any amount of memory.
 pub(crate) const CAP_IPC_LOCK: u32 = 14;
+/// May use what others share by System V's calls.
+pub(crate) const CAP_IPC_OWNER: u32 = 15;
+/// May change what others share by System V's calls, among much else.
+pub(crate) const CAP_SYS_ADMIN: u32 = 21;
 /// May look into other programs, and hold them up.
 pub(crate) const CAP_SYS_PTRACE: u32 = 19;
 /// May raise priorities and use real-time policies.

@@ -174,6 +174,7 @@ fn death_notice(process: &Process, signal: Signal, status: ExitStatus, usage: &U
     let (code, value) = match status {
         ExitStatus::Exited(value) => (code::CLD_EXITED, i32::from(value)),
         ExitStatus::Killed(by) => (code::CLD_KILLED, i32::from(by.number())),
+        ExitStatus::Dumped(by) => (code::CLD_DUMPED, i32::from(by.number())),
     };
     let origin = Origin::Child {
         process: process.id(),

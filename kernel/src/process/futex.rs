@@ -94,7 +94,7 @@ pub(crate) fn wait(word: Word, expected: u32, bits: u32, deadline: Option<u64>) 
         return Err(Errno::EINVAL);
     }
     let sleeper = join(word, expected, bits)?;
-    match sleep(&sleeper, deadline) {
+    match sleep(|| sleeper.woken.load(Ordering::Acquire), deadline) {
         Ok(()) => Ok(0),
         Err(_) if !leave(&sleeper) => Ok(0),
         Err(Wake::TimedOut) => Err(Errno::ETIMEDOUT),
@@ -128,10 +128,42 @@ fn join(word: Word, expected: u32, bits: u32) -> Result<Arc<Sleeper>, Errno> {
     }
 }
 
-fn sleep(sleeper: &Sleeper, deadline: Option<u64>) -> Result<(), Wake> {
+/// Waits until a waker chooses one of several words, if each is what is expected of it now. Says which.
+///
+/// # Errors
+/// As [`wait`], but without bits.
+pub(crate) fn wait_for_any(words: &[(Word, u32)], deadline: Option<u64>) -> Result<usize, Errno> {
+    let mut sleepers: Vec<Arc<Sleeper>> = Vec::with_capacity(words.len());
+    for &(word, expected) in words {
+        match join(word, expected, u32::MAX) {
+            Ok(sleeper) => sleepers.push(sleeper),
+            // Who was chosen while it still looked has been woken, whatever the later words are.
+            Err(error) => return leave_all(&sleepers).ok_or(error),
+        }
+    }
+    let slept = sleep(|| sleepers.iter().any(|sleeper| sleeper.woken.load(Ordering::Acquire)), deadline);
+    match (leave_all(&sleepers), slept) {
+        (Some(chosen), _) => Ok(chosen),
+        (None, Err(Wake::TimedOut)) => Err(Errno::ETIMEDOUT),
+        (None, _) => Err(Errno::ERESTARTSYS),
+    }
+}
+
+/// Takes sleepers out of their buckets; says which was woken before, the last of them if several were.
+fn leave_all(sleepers: &[Arc<Sleeper>]) -> Option<usize> {
+    let mut woken = None;
+    for (index, sleeper) in sleepers.iter().enumerate() {
+        if !leave(sleeper) {
+            woken = Some(index);
+        }
+    }
+    woken
+}
+
+fn sleep(is_woken: impl Fn() -> bool, deadline: Option<u64>) -> Result<(), Wake> {
     loop {
         task::prepare_to_sleep();
-        let outcome = if sleeper.woken.load(Ordering::Acquire) {
+        let outcome = if is_woken() {
             Some(Ok(()))
         } else if task::current().interrupted() {
             Some(Err(Wake::Interrupted))

@@ -1,8 +1,8 @@
 //! Resource limits: sixteen pairs of a soft and a hard bound.
 //!
 //! What is enforced: STACK (its size at `execve`), NOFILE (descriptors, by `files`), AS, DATA and MEMLOCK (by
-//! `memory`'s calls), FSIZE (by `files`), CORE and NICE and RTPRIO only as values. The rest is kept and
-//! reported.
+//! `memory`'s calls), FSIZE (by `files`), CPU (by an alarm, `timers`), NPROC (by `clone`), CORE (by `core_file`), MSGQUEUE (by `mq_open`), NICE and RTPRIO only as values.
+//! The rest is kept and reported.
 
 use super::credentials::{CAP_IPC_LOCK, Credentials};
 use crate::memory::AddressSpace;

@@ -134,6 +134,6 @@ pub(super) fn main_program_ended(status: ExitStatus) -> ! {
     files::synchronize_disks();
     report::finish(match status {
         ExitStatus::Exited(code) => Exit::Code(code),
-        ExitStatus::Killed(signal) => Exit::Signal(signal.number()),
+        ExitStatus::Killed(signal) | ExitStatus::Dumped(signal) => Exit::Signal(signal.number()),
     })
 }

@@ -16,6 +16,7 @@
 
 mod alarm;
 mod clone;
+mod core_file;
 pub(crate) mod credentials;
 mod exception;
 mod execute;

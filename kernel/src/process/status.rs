@@ -3,13 +3,15 @@
 use super::signal::Signal;
 use crate::task::ProcessorTime;
 
-/// The end of a process. Nothing here dumps cores, so the wait status never says that one was.
+/// The end of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ExitStatus {
     /// It called `exit` with this code.
     Exited(u8),
     /// A signal killed it.
     Killed(Signal),
+    /// The same, and there is a core file of it.
+    Dumped(Signal),
 }
 
 impl ExitStatus {
@@ -18,6 +20,7 @@ impl ExitStatus {
         match self {
             ExitStatus::Exited(code) => u32::from(code) << 8,
             ExitStatus::Killed(signal) => u32::from(signal.number()),
+            ExitStatus::Dumped(signal) => 0x80 | u32::from(signal.number()),
         }
     }
 }

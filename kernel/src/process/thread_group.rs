@@ -9,7 +9,7 @@ use super::credentials::{CAP_SYS_PTRACE, Credentials};
 use super::end::End;
 use super::family::REAPER;
 use super::limits::{Limit, Limits, Resource};
-use super::signal::{Action, Actions, Signal, SignalState};
+use super::signal::{Action, Actions, Arrivals, Signal, SignalState};
 use super::timers::Timers;
 use super::{Thread, Usage, UserSpace};
 use crate::sync::{InterruptLock, SpinLock, WaitQueue};
@@ -38,6 +38,8 @@ pub(crate) struct Process {
     /// What children that were waited for used.
     child_usage: SpinLock<Usage>,
     timers: Timers,
+    /// For those who wait for its signals by a file.
+    arrivals: Arc<Arrivals>,
     /// Id of the parent, a copy of what the family says, for `getppid`.
     pub(super) parent: AtomicU32,
     /// Nanoseconds since boot.
@@ -90,6 +92,7 @@ impl Process {
             past_time: AtomicU64::new(0),
             child_usage: SpinLock::new(Usage::default()),
             timers: Timers::new(),
+            arrivals: Arc::new(Arrivals::new()),
             parent: AtomicU32::new(REAPER),
             started: crate::time::now(),
             reaps_orphans: AtomicBool::new(false),
@@ -218,6 +221,11 @@ impl Process {
         let new = Arc::new(InterruptLock::new(actions));
         let old = core::mem::replace(&mut *self.actions.lock(), new);
         drop(old);
+    }
+
+    /// News of its signals.
+    pub(crate) fn arrivals(&self) -> &Arc<Arrivals> {
+        &self.arrivals
     }
 
     /// Its alarms.

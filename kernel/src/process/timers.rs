@@ -2,9 +2,11 @@
 
 use super::Process;
 use super::alarm::{Alarm, AlarmClock, Notice, Setting};
+use super::limits::{INFINITY, Limit};
 use super::signal::{Information, Origin, Signal};
 use crate::sync::SpinLock;
 use crate::syscall::Errno;
+use crate::time::SECOND;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
@@ -57,6 +59,8 @@ pub(crate) struct PosixTimer {
 /// All alarms of a process, made when first used.
 pub(crate) struct Timers {
     intervals: SpinLock<[Option<Arc<Alarm>>; 3]>,
+    /// Watches RLIMIT_CPU.
+    limit: SpinLock<Option<Arc<Alarm>>>,
     posix: SpinLock<BTreeMap<i32, Arc<PosixTimer>>>,
     /// Overrun of the last delivered signal of each timer that had one.
     overruns: SpinLock<BTreeMap<i32, i32>>,
@@ -67,6 +71,7 @@ impl Timers {
     pub(super) const fn new() -> Timers {
         Timers {
             intervals: SpinLock::new([None, None, None]),
+            limit: SpinLock::new(None),
             posix: SpinLock::new(BTreeMap::new()),
             overruns: SpinLock::new(BTreeMap::new()),
         }
@@ -90,6 +95,21 @@ impl Timers {
         });
         let deadline = (new.remaining != 0).then(|| alarm.now().saturating_add(new.remaining));
         alarm.set(deadline, new.interval)
+    }
+
+    /// Has the process hear each second that it has used more CPU time than its soft limit, and end at its hard one.
+    pub(crate) fn watch_limit(&self, process: &Arc<Process>, limit: Limit) {
+        let nanoseconds = |seconds: u64| seconds.saturating_mul(SECOND);
+        let alarm = (limit.soft != INFINITY).then(|| {
+            let notice = Notice::ProcessorLimit { hard: nanoseconds(limit.hard) };
+            let alarm = Arc::new(Alarm::new(process, AlarmClock::ProcessTime, notice));
+            alarm.set(Some(nanoseconds(limit.soft)), SECOND);
+            alarm
+        });
+        let before = core::mem::replace(&mut *self.limit.lock(), alarm);
+        if let Some(before) = before {
+            before.set(None, 0);
+        }
     }
 
     /// Adds a POSIX timer that `make` builds from its id.
@@ -164,6 +184,7 @@ impl Timers {
     pub(super) fn clear(&self) {
         self.clear_posix();
         let removed = core::mem::take(&mut *self.intervals.lock());
-        drop(removed);
+        let limit = self.limit.lock().take();
+        drop((removed, limit));
     }
 }

@@ -4,7 +4,7 @@ use super::path::{description, descriptor_limit, install, table, usable_descript
 use super::Errno;
 use crate::memory::user;
 use crate::files::lock::{self, Lock, Owner};
-use crate::files::{Content, Description, MOST_SIZE};
+use crate::files::{Content, Description, FileContent, MOST_SIZE, QueueFile, Seals};
 use crate::process::{self, CloneFlags};
 use alloc::sync::Arc;
 use linux_raw_sys::general as abi;
@@ -13,7 +13,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// What closing a descriptor means besides dropping it.
 fn closed(description: Arc<Description>) {
-    lock::release_process(description.inode(), process::current().process().id());
+    let process = process::current();
+    lock::release_process(description.inode(), process.process().id());
+    if let Some(file) = description.file_as::<QueueFile>() {
+        file.queue().forget(process.process());
+    }
 }
 
 pub(crate) fn close(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
@@ -115,9 +119,26 @@ pub(crate) fn fcntl(&[descriptor, command, argument, ..]: &[u64; 6]) -> Result<u
         // Nobody is told about input by a signal, and there are no leases.
         abi::F_GETOWN | abi::F_SETOWN | abi::F_GETSIG | abi::F_SETSIG => Ok(0),
         abi::F_GETLEASE => Ok(abi::F_UNLCK as usize),
-        abi::F_GET_SEALS => Err(Errno::EINVAL),
+        abi::F_GET_SEALS => Ok(sealable(&description)?.seals().bits() as usize),
+        abi::F_ADD_SEALS => add_seals(&description, argument as u32),
         _ => Err(Errno::EINVAL),
     }
+}
+
+/// The content of a file that could have seals: one of those that are made of memory.
+fn sealable(description: &Description) -> Result<&FileContent, Errno> {
+    let inode = description.inode();
+    let content = inode.regular().map_err(|_| Errno::EINVAL)?;
+    if inode.filesystem().holds_data() { Ok(content) } else { Err(Errno::EINVAL) }
+}
+
+fn add_seals(description: &Description, seals: u32) -> Result<usize, Errno> {
+    let content = sealable(description)?;
+    if !description.is_writable() {
+        return Err(Errno::EPERM);
+    }
+    content.seal(Seals::from_bits(seals).ok_or(Errno::EINVAL)?)?;
+    Ok(0)
 }
 
 fn pipe_size(description: &Description, command: u32, argument: u64) -> Result<usize, Errno> {
@@ -229,6 +250,12 @@ pub(crate) fn ioctl(&[descriptor, request, argument, ..]: &[u64; 6]) -> Result<u
             let on: i32 = user::read(argument)?;
             let flag = if on != 0 { abi::O_NONBLOCK } else { 0 };
             description.set_flags(description.flags() & !abi::O_NONBLOCK | flag);
+        }
+        // Nobody is told by a signal (F_SETOWN), but programs set it and go on without.
+        ioctl::FIOASYNC if matches!(description.inode().content(), Content::Socket(_) | Content::Fifo(_)) => {
+            let on: i32 = user::read(argument)?;
+            let flag = if on != 0 { abi::FASYNC } else { 0 };
+            description.set_flags(description.flags() & !abi::FASYNC | flag);
         }
         ioctl::FIONREAD if matches!(description.inode().content(), Content::Regular(_)) => {
             let position = description.seek(Ok)?;

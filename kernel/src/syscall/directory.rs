@@ -7,7 +7,7 @@ use super::Errno;
 use crate::memory::user;
 use crate::files::tree::{self, Taken};
 use crate::files::{Access, Caller, Content, Device, Directory, Entry, FileContent, Listed, Pipe};
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use linux_raw_sys::general as abi;
 
@@ -124,7 +124,7 @@ fn make_node(descriptor: u64, path: u64, mode: u64, device: u64) -> Result<usize
     let content = match type_bits {
         0 | abi::S_IFREG => Content::Regular(FileContent::empty()),
         abi::S_IFIFO => Content::Fifo(Pipe::new()),
-        abi::S_IFSOCK => Content::Socket,
+        abi::S_IFSOCK => Content::Socket(Weak::new()),
         abi::S_IFCHR | abi::S_IFBLK if who.user != 0 => return Err(Errno::EPERM),
         abi::S_IFCHR | abi::S_IFBLK => {
             Content::Device(Device::of_numbers(type_bits == abi::S_IFBLK, major, minor))

@@ -63,7 +63,7 @@ fn open_temporary(
     if !filesystem.holds_data() {
         return Err(Errno::EOPNOTSUPP);
     }
-    let entry = files::unnamed_file(filesystem, b"/#temporary", &who);
+    let entry = files::unnamed_file(filesystem, b"/#temporary", false, &who);
     entry.inode().change(|attributes| attributes.permissions = permissions);
     files::open_entry(&entry, flags & !abi::O_TMPFILE, &who, true)
 }
@@ -231,7 +231,7 @@ pub(crate) fn sync_file_range(&[descriptor, offset, length, flags, ..]: &[u64; 6
 /// Advice about reading ahead, of which there is nothing to do: the file is in memory.
 pub(crate) fn fadvise64(&[descriptor, _, length, advice, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = usable_description(descriptor)?;
-    if matches!(description.inode().content(), Content::Fifo(_) | Content::Socket) {
+    if matches!(description.inode().content(), Content::Fifo(_) | Content::Socket(_)) {
         return Err(Errno::ESPIPE);
     }
     if length > MOST_SIZE || advice > 5 { Err(Errno::EINVAL) } else { Ok(0) }
@@ -253,7 +253,7 @@ pub(crate) fn memfd_create(&[name, flags, ..]: &[u64; 6]) -> Result<usize, Errno
     let name = user::read_string(name, LONGEST, Errno::EINVAL)?;
     let shown = [b"/memfd:", &*name].concat();
     let who = caller();
-    let entry = files::unnamed_file(&MEMORY_FILES, &shown, &who);
+    let entry = files::unnamed_file(&MEMORY_FILES, &shown, flags as u32 & abi::MFD_ALLOW_SEALING != 0, &who);
     let description = files::open_entry(&entry, abi::O_RDWR | abi::O_LARGEFILE, &who, true)?;
     install(description, flags as u32 & abi::MFD_CLOEXEC != 0)
 }

@@ -7,7 +7,9 @@ use crate::process::futex::{self, WakeOperation, Word};
 use crate::process::{current, find_thread, robust_list};
 use crate::time;
 use core::sync::atomic::Ordering;
+use alloc::vec::Vec;
 use linux_raw_sys::general as abi;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// `futex(word, operation, value, timeout or second count, other word, third value)`.
 pub(super) fn futex(arguments: &Arguments) -> Result<usize, Errno> {
@@ -48,6 +50,44 @@ pub(super) fn futex(arguments: &Arguments) -> Result<usize, Errno> {
         // Priority inheritance is not offered; libc falls back or reports it.
         _ => Err(Errno::ENOSYS),
     }
+}
+
+/// `struct futex_waitv`.
+#[derive(FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Waiter {
+    value: u64,
+    address: u64,
+    flags: u32,
+    reserved: u32,
+}
+
+/// `futex_waitv(waiters, count, flags, timeout, clock)`: waits for the first of several words.
+pub(super) fn futex_waitv(&[waiters, count, flags, timeout, clock, _]: &Arguments) -> Result<usize, Errno> {
+    /// A word of four bytes, the only size that there is.
+    const FOUR_BYTES: u32 = 2;
+    const MOST: u32 = 128;
+    let count = count as u32;
+    if flags as u32 != 0 || count == 0 || count > MOST || waiters == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let deadline = match (timeout, clock as u32) {
+        (0, _) => None,
+        (_, abi::CLOCK_REALTIME) => absolute_deadline(timeout, true)?,
+        (_, abi::CLOCK_MONOTONIC) => absolute_deadline(timeout, false)?,
+        _ => return Err(Errno::EINVAL),
+    };
+    let mut words = Vec::with_capacity(count as usize);
+    for index in 0..u64::from(count) {
+        let waiter: Waiter = user::read(waiters.wrapping_add(index * size_of::<Waiter>() as u64))?;
+        let known = FOUR_BYTES | abi::FUTEX_PRIVATE_FLAG;
+        if waiter.flags & !known != 0 || waiter.flags & FOUR_BYTES == 0 || waiter.reserved != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let word = Word::new(waiter.address, waiter.flags & abi::FUTEX_PRIVATE_FLAG == 0);
+        words.push((word?, waiter.value as u32));
+    }
+    futex::wait_for_any(&words, deadline)
 }
 
 /// How many to wake. Linux wakes one even when asked for none, and programs have come to see it.

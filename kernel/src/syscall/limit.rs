@@ -80,10 +80,13 @@ pub(super) fn prlimit64(arguments: &Arguments) -> Result<usize, Errno> {
     Ok(0)
 }
 
-fn set(process: &Process, resource: Resource, new: Limit) -> Result<(), Errno> {
+fn set(process: &Arc<Process>, resource: Resource, new: Limit) -> Result<(), Errno> {
     let privileged = current().process().credentials().has(CAP_SYS_RESOURCE);
     process.with_limits(|limits| limits.set(resource, new, privileged))?;
     process.enforce_limits();
+    if resource == Resource::CPU {
+        process.timers().watch_limit(process, new);
+    }
     Ok(())
 }
 

@@ -7,11 +7,11 @@
 use alloc::sync::Arc;
 use alloc::vec;
 
-use ::memory::{Advice, PAGE_SIZE, PageRange, RangeError, Rights, USER_END, calls, is_aligned, round_down};
+use ::memory::{Advice, PAGE_SIZE, PageRange, Place, RangeError, Rights, USER_END, calls, is_aligned, round_down};
 use linux_raw_sys::general as abi;
 
 use super::{Arguments, Errno, path};
-use crate::files::Positions;
+use crate::files::{Positions, Seals};
 use crate::memory::{AddressSpace, Backing, MapRequest, current_space, user, zero_backing};
 
 /// Flags that `MAP_SHARED_VALIDATE` accepts.
@@ -59,23 +59,34 @@ pub(super) fn mmap(arguments: &Arguments) -> Result<usize, Errno> {
     if file.file().positions() == Positions::Offsets && !has_end {
         return Err(Errno::EOVERFLOW);
     }
-    let (object, may, is_shared) = file_object(&file, flags, rights)?;
-    let range = space()?.map(MapRequest {
-        place: calls::place(flags, address),
-        length,
-        rights,
-        may,
-        flags: calls::area_flags(flags, is_shared),
-        object: Some((object, offset / PAGE_SIZE)),
-        populate: calls::populates(flags),
-    })?;
-    Ok(range.start() as usize)
+    let map = |seals: Seals| {
+        let (object, may, is_shared) = file_object(&file, flags, rights, seals)?;
+        let range = space()?.map(MapRequest {
+            place: calls::place(flags, address),
+            length,
+            rights,
+            may,
+            flags: calls::area_flags(flags, is_shared),
+            object: Some((object, offset / PAGE_SIZE)),
+            populate: calls::populates(flags),
+        })?;
+        Ok(range.start() as usize)
+    };
+    match file.inode().regular() {
+        Ok(content) => content.with_seals(map),
+        Err(_) => map(Seals::empty()),
+    }
 }
 
 type Mapped = (Arc<Backing>, Rights, bool);
 
 /// What a mapping of a file maps, what `mprotect` may make of it, and whether it is shared.
-fn file_object(file: &crate::files::Description, flags: u32, rights: Rights) -> Result<Mapped, Errno> {
+fn file_object(
+    file: &crate::files::Description,
+    flags: u32,
+    rights: Rights,
+    seals: Seals,
+) -> Result<Mapped, Errno> {
     let mut may = Rights::all();
     let is_shared = match flags & MAP_TYPE {
         abi::MAP_PRIVATE => false,
@@ -92,6 +103,13 @@ fn file_object(file: &crate::files::Description, flags: u32, rights: Rights) -> 
     }
     if !file.is_readable() {
         return Err(Errno::EACCES);
+    }
+    if is_shared && may.contains(Rights::WRITE) {
+        let is_sealed = seals.intersects(Seals::ANY_WRITE);
+        if is_sealed && rights.contains(Rights::WRITE) {
+            return Err(Errno::EPERM);
+        }
+        may.set(Rights::WRITE, !is_sealed);
     }
     if rights.contains(Rights::EXECUTE) && !file.file().may_be_executed() {
         return Err(Errno::EPERM);
@@ -139,6 +157,42 @@ pub(super) fn pkey_free(_arguments: &Arguments) -> Result<usize, Errno> {
 pub(super) fn mremap(arguments: &Arguments) -> Result<usize, Errno> {
     let [address, old_length, new_length, flags, new_address, _] = *arguments;
     Ok(space()?.mremap([address, old_length, new_length, flags, new_address])? as usize)
+}
+
+/// `remap_file_pages(address, length, protection, page, flags)`: shows other pages of the same object, as a mapping of its own in the place of
+/// the old one. Its rights stay.
+pub(super) fn remap_file_pages(arguments: &Arguments) -> Result<usize, Errno> {
+    let [address, length, protection, page, ..] = *arguments;
+    let (start, length) = (round_down(address), round_down(length));
+    if protection != 0 || page.checked_add(length / PAGE_SIZE).is_none() {
+        return Err(Errno::EINVAL);
+    }
+    let range = PageRange::new(start, length).map_err(|_| Errno::EINVAL)?;
+    let space = space()?;
+    let areas = space.snapshot();
+    let mut shown = areas.iter().filter(|area| area.range.end() > range.start() && area.range.start() < range.end());
+    let first = shown.next().ok_or(Errno::EINVAL)?;
+    let mut end = first.range.end();
+    let alike = shown.all(|area| {
+        let follows = area.range.start() == end;
+        end = area.range.end();
+        follows && area.rights == first.rights && area.flags == first.flags && area.object == first.object
+    });
+    if !alike || first.range.start() > range.start() || end < range.end() {
+        return Err(Errno::EINVAL);
+    }
+    // Also none if the area is not shared.
+    let (object, _) = space.shared_pages(range).into_iter().next().ok_or(Errno::EINVAL)?;
+    space.map(MapRequest {
+        place: Place::Fixed(range.start()),
+        length: range.length(),
+        rights: first.rights,
+        may: first.may,
+        flags: first.flags,
+        object: Some((object, page)),
+        populate: true,
+    })?;
+    Ok(0)
 }
 
 /// `madvise(address, length, advice)`.

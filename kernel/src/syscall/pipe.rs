@@ -1,12 +1,13 @@
-//! Calls that make files without a place in the tree: pipes, event counters, timers, socket pairs.
+//! Calls that make files without a place in the tree: pipes, event counters, timers, signals.
 
 use super::path::{check_flags, description, install, table};
 use super::Errno;
 use crate::memory::user;
-use crate::files::filesystem::{ANONYMOUS, PIPES, SOCKETS};
+use crate::files::filesystem::{ANONYMOUS, PIPES};
 use crate::files::{
-    self, Caller, Content, Description, Entry, EventCounter, File, Inode, Pipe, Socket, TimerFile,
+    self, Content, Description, Entry, EventCounter, Inode, Pipe, SignalFile, TimerFile,
 };
+use crate::process::signal::SignalSet;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
@@ -14,7 +15,7 @@ use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Puts two descriptions into the table and their numbers into user memory. Neither stays if anything fails.
-fn install_pair(pair: [Arc<Description>; 2], close_on_exec: bool, address: u64) -> Result<usize, Errno> {
+pub(super) fn install_pair(pair: [Arc<Description>; 2], close_on_exec: bool, address: u64) -> Result<usize, Errno> {
     let [first, second] = pair;
     let first = install(first, close_on_exec)? as i32;
     let stored = install(second, close_on_exec).and_then(|second| {
@@ -73,6 +74,29 @@ pub(crate) fn timerfd_create(&[clock, flags, ..]: &[u64; 6]) -> Result<usize, Er
     install(description, flags & abi::TFD_CLOEXEC != 0)
 }
 
+pub(crate) fn signalfd(&[descriptor, set, size, ..]: &[u64; 6]) -> Result<usize, Errno> {
+    signalfd4(&[descriptor, set, size, 0, 0, 0])
+}
+
+pub(crate) fn signalfd4(&[number, set, size, flags, ..]: &[u64; 6]) -> Result<usize, Errno> {
+    const SET_SIZE: u64 = 8;
+    let flags = flags as u32;
+    if size != SET_SIZE {
+        return Err(Errno::EINVAL);
+    }
+    let wanted = SignalSet::from_bits(user::read(set)?) & !SignalSet::UNBLOCKABLE;
+    check_flags(flags, abi::O_CLOEXEC | abi::O_NONBLOCK)?;
+    if number as i32 != -1 {
+        let description = description(number)?;
+        description.file_as::<SignalFile>().ok_or(Errno::EINVAL)?.set(wanted);
+        return Ok(number as usize);
+    }
+    let mode = abi::O_RDWR | flags & abi::O_NONBLOCK;
+    let file = Box::new(SignalFile::new(wanted));
+    let description = files::anonymous(&ANONYMOUS, b"anon_inode:[signalfd]", file, mode);
+    install(description, flags & abi::O_CLOEXEC != 0)
+}
+
 /// `struct itimerspec`.
 #[derive(FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
@@ -119,52 +143,4 @@ pub(crate) fn timerfd_settime(&[descriptor, flags, new, old, ..]: &[u64; 6]) -> 
 pub(crate) fn timerfd_gettime(&[descriptor, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
     let description = description(descriptor)?;
     store_setting(address, &timer(&description)?.setting())
-}
-
-const AF_UNIX: u32 = 1;
-const SOCK_STREAM: u32 = 1;
-const SOCK_DGRAM: u32 = 2;
-const SOCK_SEQPACKET: u32 = 5;
-const SOCK_TYPE: u32 = 0xf;
-
-fn socket_description(end: Socket, flags: u32) -> Arc<Description> {
-    let inode = Inode::new(&SOCKETS, Content::Socket, 0o777, &Caller::root());
-    let entry = Entry::unplaced(format!("socket:[{}]", inode.number()).as_bytes(), inode);
-    Description::new(entry, Box::new(end) as Box<dyn File>, flags)
-}
-
-/// Only streams are there; other types of this family are refused with the error for a protocol that is missing.
-pub(crate) fn socketpair(&[family, kind, protocol, address, ..]: &[u64; 6]) -> Result<usize, Errno> {
-    let kind = kind as u32;
-    let flags = kind & !SOCK_TYPE;
-    check_flags(flags, abi::O_CLOEXEC | abi::O_NONBLOCK)?;
-    if family as u32 != AF_UNIX {
-        return Err(Errno::EAFNOSUPPORT);
-    }
-    match kind & SOCK_TYPE {
-        SOCK_STREAM if protocol as u32 <= 1 => {}
-        SOCK_STREAM | SOCK_DGRAM | SOCK_SEQPACKET => return Err(Errno::EPROTONOSUPPORT),
-        _ => return Err(Errno::ESOCKTNOSUPPORT),
-    }
-    let mode = abi::O_RDWR | flags & abi::O_NONBLOCK;
-    let (one, other) = Socket::pair();
-    let pair = [socket_description(one, mode), socket_description(other, mode)];
-    install_pair(pair, flags & abi::O_CLOEXEC != 0, address)
-}
-
-/// There is no network, and no way to connect to another program by name.
-pub(crate) fn socket(_: &[u64; 6]) -> Result<usize, Errno> {
-    Err(Errno::EAFNOSUPPORT)
-}
-
-pub(crate) fn shutdown(&[descriptor, how, ..]: &[u64; 6]) -> Result<usize, Errno> {
-    let description = description(descriptor)?;
-    let socket = description.file_as::<Socket>().ok_or(Errno::ENOTSOCK)?;
-    match how as u32 {
-        0 => socket.shut_down(true, false),
-        1 => socket.shut_down(false, true),
-        2 => socket.shut_down(true, true),
-        _ => return Err(Errno::EINVAL),
-    }
-    Ok(0)
 }

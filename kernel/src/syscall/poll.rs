@@ -97,7 +97,7 @@ pub(crate) fn ppoll(&[address, count, timeout, mask, mask_size, _]: &[u64; 6]) -
 
 /// Stores what is left until `deadline`, as Linux does; `unit` is the nanoseconds of the second word's unit. Memory that
 /// cannot be written is passed over.
-fn store_rest(address: u64, deadline: Option<u64>, unit: u64) {
+pub(super) fn store_rest(address: u64, deadline: Option<u64>, unit: u64) {
     if let Some(deadline) = deadline {
         let left = deadline.saturating_sub(time::now());
         let words = [(left / time::SECOND) as i64, (left % time::SECOND / unit) as i64];

@@ -297,6 +297,7 @@ fn child_information(report: &Report) -> Information {
     let (code, status) = match report.event {
         Event::Ended(ExitStatus::Exited(value)) => (code::CLD_EXITED, i32::from(value)),
         Event::Ended(ExitStatus::Killed(signal)) => (code::CLD_KILLED, i32::from(signal.number())),
+        Event::Ended(ExitStatus::Dumped(signal)) => (code::CLD_DUMPED, i32::from(signal.number())),
         Event::Stopped(signal) => (code::CLD_STOPPED, i32::from(signal.number())),
         Event::Continued => (code::CLD_CONTINUED, i32::from(Signal::SIGCONT.number())),
     };

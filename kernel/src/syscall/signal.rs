@@ -167,13 +167,19 @@ pub(super) fn kill(arguments: &Arguments) -> Result<usize, Errno> {
 }
 
 fn kill_one(id: u32, signal: Option<Signal>) -> Result<usize, Errno> {
-    if id == REAPER && signal.is_none_or(|signal| signal != Signal::SIGKILL) {
-        // The kernel is there and ignores what it is sent.
-        return Ok(0);
+    if id == REAPER {
+        return send_to_kernel();
     }
     let process = find_process(id).ok_or(Errno::ESRCH)?;
     send(&process, signal)?;
     Ok(0)
+}
+
+/// The kernel is there, as root's first process, and ignores what it is sent.
+fn send_to_kernel() -> Result<usize, Errno> {
+    let own = current().process().credentials();
+    let is_root = own.user.effective == 0 || own.user.real == 0;
+    if is_root || own.has(CAP_KILL) { Ok(0) } else { Err(Errno::EPERM) }
 }
 
 fn kill_all(processes: &[Arc<Process>], signal: Option<Signal>) -> Result<usize, Errno> {
@@ -252,6 +258,10 @@ fn send_to(thread: Option<Arc<Thread>>, number: u64) -> Result<usize, Errno> {
 pub(super) fn rt_sigqueueinfo(arguments: &Arguments) -> Result<usize, Errno> {
     let [id, number, information, ..] = *arguments;
     let (signal, information) = queued(number, information)?;
+    if id as u32 == REAPER {
+        check_origin(&information, REAPER)?;
+        return send_to_kernel();
+    }
     let process = find_process(id as u32).ok_or(Errno::ESRCH)?;
     check_origin(&information, process.id())?;
     check_permission(&process, signal)?;

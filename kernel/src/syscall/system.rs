@@ -123,6 +123,7 @@ struct SystemInformation {
 /// `sysinfo(result)`.
 pub(super) fn sysinfo(arguments: &Arguments) -> Result<usize, Errno> {
     let memory = crate::memory::usage();
+    let swap = crate::memory::swap::SWAP.counts();
     let information = SystemInformation {
         uptime: time::now() / time::SECOND,
         loads: [0; 3],
@@ -130,8 +131,8 @@ pub(super) fn sysinfo(arguments: &Arguments) -> Result<usize, Errno> {
         free: memory.free_pages * 4096,
         shared: 0,
         buffers: 0,
-        total_swap: 0,
-        free_swap: 0,
+        total_swap: swap.total * 4096,
+        free_swap: swap.free * 4096,
         processes: counts().0 as u16,
         padding: [0; 3],
         total_high: 0,

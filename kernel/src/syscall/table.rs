@@ -4,9 +4,9 @@
 //! work can last long is `measured`, so that the program's system time is right (`task::processor_time`).
 
 use super::{
-    Arguments, Errno, attributes, barrier, descriptor, directory, epoll, file, futex, identity, limit, memory, pipe,
-    poll, process, process_descriptor, schedule, sequence, signal, status, system, time, timer, transfer, unknown,
-    userfault,
+    Arguments, Errno, attributes, barrier, descriptor, directory, epoll, file, futex, identity, limit, memory,
+    message, message_queue, pipe, poll, process, process_descriptor, schedule, sequence, shared_memory, signal, socket, socket_option, status, swap, system, time,
+    timer, transfer, unknown, userfault,
 };
 use crate::arch::TrapFrame;
 use crate::process::restart;
@@ -60,6 +60,7 @@ pub(super) fn call(frame: &mut TrapFrame, number: u64, arguments: &Arguments) ->
         nr::__NR_restart_syscall => restart::resume(),
         // futexes
         nr::__NR_futex => futex::futex(arguments),
+        nr::__NR_futex_waitv => futex::futex_waitv(arguments),
         nr::__NR_set_robust_list => futex::set_robust_list(arguments),
         nr::__NR_get_robust_list => futex::get_robust_list(arguments),
         // clocks and sleeps
@@ -128,6 +129,7 @@ pub(super) fn call(frame: &mut TrapFrame, number: u64, arguments: &Arguments) ->
         nr::__NR_pkey_mprotect => measured_if_long(arguments[1], || memory::pkey_mprotect(arguments)),
         nr::__NR_pkey_alloc => memory::pkey_alloc(arguments),
         nr::__NR_pkey_free => memory::pkey_free(arguments),
+        nr::__NR_remap_file_pages => measured(|| memory::remap_file_pages(arguments)),
         nr::__NR_mremap => measured(|| memory::mremap(arguments)),
         nr::__NR_madvise => measured_if_long(arguments[1], || memory::madvise(arguments)),
         nr::__NR_process_madvise => measured(|| process_descriptor::process_madvise(arguments)),
@@ -140,6 +142,11 @@ pub(super) fn call(frame: &mut TrapFrame, number: u64, arguments: &Arguments) ->
         nr::__NR_mlockall => measured(|| memory::mlockall(arguments)),
         nr::__NR_munlockall => measured(|| memory::munlockall(arguments)),
         nr::__NR_userfaultfd => userfault::userfaultfd(arguments),
+        // System V's shared memory
+        nr::__NR_shmget => shared_memory::shmget(arguments),
+        nr::__NR_shmat => shared_memory::shmat(arguments),
+        nr::__NR_shmdt => measured(|| shared_memory::shmdt(arguments)),
+        nr::__NR_shmctl => shared_memory::shmctl(arguments),
         // ordering memory accesses
         nr::__NR_membarrier => barrier::membarrier(arguments),
         nr::__NR_rseq => sequence::rseq(arguments),
@@ -261,13 +268,40 @@ pub(super) fn call(frame: &mut TrapFrame, number: u64, arguments: &Arguments) ->
         nr::__NR_timerfd_create => pipe::timerfd_create(arguments),
         nr::__NR_timerfd_settime => pipe::timerfd_settime(arguments),
         nr::__NR_timerfd_gettime => pipe::timerfd_gettime(arguments),
-        nr::__NR_socket => pipe::socket(arguments),
-        nr::__NR_socketpair => pipe::socketpair(arguments),
-        nr::__NR_shutdown => pipe::shutdown(arguments),
+        nr::__NR_signalfd => pipe::signalfd(arguments),
+        nr::__NR_signalfd4 => pipe::signalfd4(arguments),
+        // sockets
+        nr::__NR_socket => socket::socket(arguments),
+        nr::__NR_socketpair => socket::socketpair(arguments),
+        nr::__NR_bind => socket::bind(arguments),
+        nr::__NR_listen => socket::listen(arguments),
+        nr::__NR_accept => socket::accept(arguments),
+        nr::__NR_accept4 => socket::accept4(arguments),
+        nr::__NR_connect => socket::connect(arguments),
+        nr::__NR_getsockname => socket::getsockname(arguments),
+        nr::__NR_getpeername => socket::getpeername(arguments),
+        nr::__NR_shutdown => socket::shutdown(arguments),
+        nr::__NR_sendto => measured(|| message::sendto(arguments)),
+        nr::__NR_sendmsg => measured(|| message::sendmsg(arguments)),
+        nr::__NR_sendmmsg => measured(|| message::sendmmsg(arguments)),
+        nr::__NR_recvfrom => measured(|| message::recvfrom(arguments)),
+        nr::__NR_recvmsg => measured(|| message::recvmsg(arguments)),
+        nr::__NR_recvmmsg => measured(|| message::recvmmsg(arguments)),
+        nr::__NR_getsockopt => socket_option::getsockopt(arguments),
+        nr::__NR_setsockopt => socket_option::setsockopt(arguments),
+        // message queues
+        nr::__NR_mq_open => message_queue::mq_open(arguments),
+        nr::__NR_mq_unlink => message_queue::mq_unlink(arguments),
+        nr::__NR_mq_timedsend => message_queue::mq_timedsend(arguments),
+        nr::__NR_mq_timedreceive => message_queue::mq_timedreceive(arguments),
+        nr::__NR_mq_notify => message_queue::mq_notify(arguments),
+        nr::__NR_mq_getsetattr => message_queue::mq_getsetattr(arguments),
         // the system
         nr::__NR_uname => system::uname(arguments),
         nr::__NR_sethostname => system::sethostname(arguments),
         nr::__NR_setdomainname => system::setdomainname(arguments),
+        nr::__NR_swapon => swap::swapon(arguments),
+        nr::__NR_swapoff => swap::swapoff(arguments),
         nr::__NR_sysinfo => system::sysinfo(arguments),
         nr::__NR_getrandom => measured_if_long(arguments[1], || system::getrandom(arguments)),
         nr::__NR_arch_prctl => system::arch_prctl(arguments),

@@ -168,7 +168,7 @@ impl Machine {
     fn prepare(&self) -> Arc<Space> {
         let space = Arc::new(self.coherence.new_space(PAGE));
         [INITIATOR, RUNNING, LAZY].into_iter().for_each(|cpu| self.activate(cpu, &space));
-        self.on(RUNNING, |_| self.coherence.enter_user());
+        self.on(RUNNING, |loaded| self.coherence.enter_user(loaded.as_deref()));
         self.on(LAZY, |_| self.coherence.go_lazy(&space));
         self.coherence.platform().log.lock().unwrap().clear();
         space

@@ -82,13 +82,12 @@ pub struct Policy {
 }
 
 /// The names that can be typed; `ceasefire-without-X` exists for each mechanism X and for `vanilla` too.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 10] = [
     "linux-2015",
     "linux",
     "broadcast",
     "lazy-free",
     "ceasefire",
-    "ceasefire+mode",
     "ceasefire+sharers",
     "ceasefire+arenas",
     "ceasefire+pools",
@@ -105,20 +104,20 @@ impl Policy {
             "broadcast" => broadcast(),
             "lazy-free" => lazy_free(),
             "ceasefire" => ceasefire(),
-            "ceasefire+mode" => with_mode(ceasefire()),
             "ceasefire+sharers" => with_sharers(ceasefire()),
             "ceasefire+arenas" => with_arenas(with_sharers(ceasefire())),
             "ceasefire+pools" => with_pools(ceasefire()),
             "ceasefire+early" => with_early(ceasefire()),
             "ceasefire+all" => Policy {
                 meaning: "ceasefire with all of these techniques.",
-                ..with_early(with_pools(with_arenas(with_sharers(with_mode(ceasefire())))))
+                ..with_early(with_pools(with_arenas(with_sharers(ceasefire()))))
             },
             _ => {
                 let switches = Switches::DEFAULT.without(name.strip_prefix("ceasefire-without-")?).ok()?;
                 Policy {
                     switches,
                     compares: switches.generations,
+                    user_only: switches.mode && switches.lazy,
                     meaning: "ceasefire with a mechanism switched off.",
                     ..ceasefire()
                 }
@@ -148,7 +147,7 @@ fn ceasefire() -> Policy {
         means: Means::Interrupts,
         concurrent: true,
         merges: true,
-        user_only: false,
+        user_only: true,
         sharers_only: false,
         early: false,
         barrier_user_only: true,
@@ -164,7 +163,8 @@ fn linux() -> Policy {
     Policy {
         meaning: "Linux today (6.12 and later): spares lazy CPUs, compares generations, flushes here while others do.",
         standing: Standing::Other,
-        switches: Switches { promotion: false, ..Switches::DEFAULT },
+        switches: Switches { promotion: false, mode: false, ..Switches::DEFAULT },
+        user_only: false,
         barrier_user_only: false,
         table_locked: false,
         downgrades: true,
@@ -176,7 +176,7 @@ fn linux() -> Policy {
 fn linux_of_2015() -> Policy {
     Policy {
         meaning: "Linux of 2015 (4.2): tells every CPU of the mask, lazy ones too, flushes here first, reclaims page by page.",
-        switches: Switches { promotion: false, lazy: false, ..Switches::DEFAULT },
+        switches: Switches { promotion: false, mode: false, lazy: false, ..Switches::DEFAULT },
         compares: false,
         concurrent: false,
         merges: false,
@@ -201,15 +201,6 @@ fn lazy_free() -> Policy {
         is_sound: false,
         means: Means::Lazily,
         ..linux()
-    }
-}
-
-fn with_mode(policy: Policy) -> Policy {
-    Policy {
-        meaning: "ceasefire telling only CPUs in user mode of flushes (M2).",
-        standing: Standing::NotBuilt,
-        user_only: true,
-        ..policy
     }
 }
 

@@ -7,6 +7,7 @@
 
 #![allow(unsafe_code, reason = "the edge of a simulated machine: its RAM, and the promises of `Platform`")]
 
+mod disk;
 mod lock;
 mod walk;
 
@@ -15,8 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
 use coherence::{Coherence, CpuId, CpuSet, Mode, Platform, Switches, Tag};
-use memory::{Access, AddressSpace, Environment, Fault, FrameNumber, Frames, PAGE_SIZE};
+use memory::{Access, AddressSpace, Environment, Fault, FrameNumber, Frames, PAGE_SIZE, Swap, Waiting};
 
+pub use disk::TurnDisk;
 pub use lock::TurnLock;
 
 /// How many CPUs there are.
@@ -121,7 +123,12 @@ pub struct Machine {
     pub coherence: Coherence<TurnPlatform>,
     /// Its physical memory.
     pub frames: Frames<TurnLock>,
+    /// Where private pages go from it.
+    pub swap: Swap<TurnEnvironment>,
+    waiting: Waiting<TurnEnvironment>,
     loaded: Mutex<Vec<Option<Arc<TurnSpace>>>>,
+    /// What another thread does when this one lets it run.
+    other: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     ram: *mut u8,
     ram_bytes: u64,
 }
@@ -160,6 +167,14 @@ impl Environment for TurnEnvironment {
         &self.0.frames
     }
 
+    fn swap(&self) -> &Swap<Self> {
+        &self.0.swap
+    }
+
+    fn waiting(&self) -> &Waiting<Self> {
+        &self.0.waiting
+    }
+
     fn fill_kernel_half(&self, upper_half: &[AtomicU64]) {
         assert_eq!(upper_half.len(), 256);
         upper_half[255].store(PRESENT, Relaxed);
@@ -175,6 +190,10 @@ impl Environment for TurnEnvironment {
             0,
             "others were let run with a spinning lock held: who runs may wait for it for ever"
         );
+        let other = self.0.other.lock().unwrap().take();
+        if let Some(other) = other {
+            other();
+        }
     }
 }
 
@@ -205,7 +224,10 @@ impl TurnEnvironment {
         let machine = Arc::new(Machine {
             coherence: Coherence::new(platform, switches),
             frames: Frames::empty(),
+            swap: Swap::new(),
+            waiting: Waiting::new(),
             loaded: Mutex::new(vec![None; CPUS]),
+            other: Mutex::new(None),
             ram,
             ram_bytes,
         });
@@ -221,6 +243,11 @@ impl TurnEnvironment {
     /// If its RAM is full.
     pub fn space(&self) -> Arc<TurnSpace> {
         AddressSpace::new(self).unwrap()
+    }
+
+    /// Has another thread do this as soon as an operation lets others run.
+    pub fn meanwhile(&self, other: impl FnOnce() + Send + 'static) {
+        *self.0.other.lock().unwrap() = Some(Box::new(other));
     }
 
     /// Goes on as this CPU.

@@ -109,7 +109,7 @@ impl TurnEnvironment {
         Err(entry.is_some())
     }
 
-    /// Walks and caches, as hardware may at any time; the entry, if it is present.
+    /// Walks and caches, as hardware may at any time, for a store only what allows one; the entry, if it is present.
     pub fn fill(&self, page: u64, write: bool) -> Option<u64> {
         let number = self.current_cpu().index();
         let (root, upper) = {
@@ -122,7 +122,10 @@ impl TurnEnvironment {
         if upper.is_none()
             && let Some((table, index, mut entry)) = self.walk_to_large(root, page)
         {
-            entry |= if write && entry & WRITABLE != 0 { ACCESSED | DIRTY } else { ACCESSED };
+            if write && entry & WRITABLE == 0 {
+                return Some(piece(entry, page));
+            }
+            entry |= if write { ACCESSED | DIRTY } else { ACCESSED };
             let frame = FrameNumber::containing(table).unwrap();
             self.0.frames.write(frame, index as usize * 8, &entry.to_ne_bytes());
             let mut cpus = self.0.coherence.platform().cpus.lock().unwrap();
@@ -137,7 +140,10 @@ impl TurnEnvironment {
         if entry & PRESENT == 0 {
             return None;
         }
-        entry |= if write && entry & WRITABLE != 0 { ACCESSED | DIRTY } else { ACCESSED };
+        if write && entry & WRITABLE == 0 {
+            return Some(entry);
+        }
+        entry |= if write { ACCESSED | DIRTY } else { ACCESSED };
         let frame = FrameNumber::containing(leaf).unwrap();
         self.0.frames.write(frame, index as usize * 8, &entry.to_ne_bytes());
         cpus[number].translations.insert(page, entry);

@@ -32,7 +32,7 @@ impl Machine {
         let mut guard = self.hidden();
         let hidden = &mut *guard;
         if hidden.caches[device].translation(page).is_none() {
-            let found = self.walk(hidden, device, page);
+            let found = self.walk(hidden, device, page, false);
             drop(guard);
             return explorer::narrate(|| format!("(the device walks for {page:#x}: {found:?})"));
         }

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use coherence::{Coherence, CpuId, Mode, Switches};
 use explorer::{AtomicU64, Declaration, Digest, Hardware, Step, Store};
 use lock_api::RawMutex;
-use memory::{AddressSpace, Environment, FrameNumber, Frames, LargePolicy, MemoryObject, PAGE_SIZE};
+use memory::{
+    AddressSpace, Environment, FrameNumber, Frames, LargePolicy, MemoryObject, PAGE_SIZE, Swap, Waiting,
+};
 
 use super::caches::{Caches, TABLE_REACH};
 use super::hypervisor::{Hypervisor, VirtualCpu};
@@ -19,6 +21,7 @@ use super::order::Order;
 use super::past_bug::{HardwareMistake, KernelMistake};
 use super::platform::SimulatedPlatform;
 use super::remote::{OnItsWay, Remote};
+use super::swapping::SwapContent;
 
 /// Frames of RAM: enough for what the scenarios map, and little, as it is cleared for each run.
 const RAM: usize = 128 * PAGE_SIZE as usize;
@@ -64,6 +67,8 @@ pub(super) struct Build {
 pub struct Machine {
     pub(super) coherence: Coherence<SimulatedPlatform>,
     pub(super) frames: Frames<TableLock>,
+    pub(super) swap: Swap<SimulatedEnvironment>,
+    waiting: Waiting<SimulatedEnvironment>,
     pub(super) build: Build,
     /// Over the tables of the small kernel.
     pub(super) small_lock: TableLock,
@@ -84,6 +89,8 @@ pub(super) struct Hidden {
     pub(super) objects: Vec<Arc<SimulatedObject>>,
     /// The first word of each page of each object as it was written out last.
     pub(super) disk: BTreeMap<(usize, u64), u64>,
+    /// What is in the slots of swap.
+    pub(super) swap: SwapContent,
     pub(super) loaded: Vec<Option<Arc<SimulatedSpace>>>,
     pub(super) modes: Vec<Mode>,
     /// Invalidations that have not arrived everywhere.
@@ -161,6 +168,7 @@ impl SimulatedEnvironment {
             spaces: Vec::new(),
             objects: Vec::new(),
             disk: BTreeMap::new(),
+            swap: SwapContent::default(),
             loaded: vec![None; build.cpus],
             modes: vec![Mode::Idle; build.cpus],
             on_their_way: Vec::new(),
@@ -174,6 +182,8 @@ impl SimulatedEnvironment {
         let machine = Arc::new(Machine {
             coherence: Coherence::new(platform, build.switches).with_fault(build.fault),
             frames: Frames::empty(),
+            swap: Swap::new(),
+            waiting: Waiting::new(),
             build,
             small_lock: TableLock::INIT,
             remote_left: (0..build.cpus).map(|_| AtomicU64::new(0)).collect(),
@@ -249,6 +259,14 @@ impl Environment for SimulatedEnvironment {
         &self.0.frames
     }
 
+    fn swap(&self) -> &Swap<Self> {
+        &self.0.swap
+    }
+
+    fn waiting(&self) -> &Waiting<Self> {
+        &self.0.waiting
+    }
+
     fn fill_kernel_half(&self, _upper_half: &[AtomicU64]) {}
 
     fn current_cpu(&self) -> CpuId {
@@ -287,7 +305,7 @@ impl Hardware for SimulatedEnvironment {
         let caches =
             hidden.caches.iter().fold(Digest::EMPTY, |digest, cache| digest.with(cache.state().number()));
         let digest = caches.with(hidden.oracle.state().number()).with(hidden.order.state().number());
-        let digest = digest.with(u64::from(hidden.refuses));
+        let digest = digest.with(u64::from(hidden.refuses)).with(hidden.swap.state().number());
         let cpus = hidden.virtual_cpus.iter();
         let digest = cpus.fold(digest, |digest, cpu| digest.with(cpu.state().number()));
         hidden.on_their_way.iter().fold(digest, |digest, way| digest.with(way.state().number()))

@@ -42,6 +42,7 @@ mod scenario;
 mod scenarios;
 mod sequence;
 mod small_kernel;
+mod swapping;
 mod unmaskable;
 mod user;
 mod walker;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use memory::{AreaFlags, FrameRef, Identity, MapRequest, MemoryObject, PAGE_SIZE, PageRange, Place, Rights};
+use memory::{
+    AreaFlags, Environment, FrameRef, Identity, MapRequest, MemoryObject, PAGE_SIZE, PageRange, Place, Rights,
+};
 
 use super::machine::{SimulatedEnvironment, SimulatedObject};
 use super::operation::Promise;
@@ -34,11 +36,23 @@ impl SimulatedEnvironment {
 
     /// Maps one page of an object shared, or else private.
     pub(super) fn map_object(&self, number: usize, page: u64, range: PageRange, is_shared: bool) {
+        self.map_object_with(number, page, range, READ_WRITE, is_shared);
+    }
+
+    /// As `map_object`, with these rights.
+    pub(super) fn map_object_with(
+        &self,
+        number: usize,
+        page: u64,
+        range: PageRange,
+        rights: Rights,
+        is_shared: bool,
+    ) {
         let (space, object) = (self.loaded(), self.object(number));
         let request = MapRequest {
             place: Place::Fixed(range.start()),
             length: range.length(),
-            rights: READ_WRITE,
+            rights,
             may: Rights::all(),
             flags: if is_shared { AreaFlags::SHARED } else { AreaFlags::empty() },
             object: Some((object, page)),
@@ -97,6 +111,28 @@ impl SimulatedEnvironment {
     pub(super) fn reclaim(&self, number: usize) {
         let object = self.object(number);
         self.as_agent(|| object.reclaim(0..2));
+    }
+
+    /// A kernel thread takes pages of an object out of all entries, and lets the flush wait.
+    pub(super) fn put_by(&self, number: usize) {
+        let object = self.object(number);
+        self.as_agent(|| object.put_by(0..2));
+    }
+
+    /// A kernel thread needs the frames of pages that wait.
+    pub(super) fn release_waiting(&self) {
+        self.as_agent(|| self.waiting().release(self, usize::MAX));
+    }
+
+    /// A kernel thread would take what it gets for nothing.
+    pub(super) fn redeem_waiting(&self) {
+        self.as_agent(|| self.waiting().release(self, 0));
+    }
+
+    /// A kernel thread looks which pages of an object have been used, and takes the marks of that.
+    pub(super) fn age(&self, number: usize) {
+        let object = self.object(number);
+        self.as_agent(|| object.age(0..2));
     }
 
     /// The end of a run: what nothing says is dirty must have been written out.

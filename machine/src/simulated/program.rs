@@ -15,7 +15,8 @@ impl SimulatedEnvironment {
     pub(super) fn enter_user(&self) {
         if self.0.build.crossings {
             let was_masked = explorer::mask(true);
-            self.0.coherence.enter_user();
+            let loaded = self.0.hidden().loaded[explorer::current_cpu()].clone();
+            self.0.coherence.enter_user(loaded.as_ref().map(|space| space.space()));
             explorer::mask(was_masked);
         }
     }

@@ -17,6 +17,7 @@ use super::caches::{ACCESSED, DIRTY, FRAME, PRESENT, USER, WRITABLE};
 use super::machine::SimulatedEnvironment;
 use super::operation::Promise;
 use super::platform::SimulatedPlatform;
+use super::user::pages;
 
 /// Where its part begins; a table there maps `TABLE` bytes.
 pub(super) const BASE: u64 = 1 << 39;
@@ -43,6 +44,8 @@ fn translation(entry: u64) -> Translation {
         writable: entry & WRITABLE != 0,
         user: entry & USER != 0,
         accessed: entry & ACCESSED != 0,
+        // It takes the mark with a flush only.
+        unused: entry & ACCESSED == 0,
         dirty: entry & DIRTY != 0,
         ..Translation::default()
     }
@@ -78,6 +81,41 @@ impl SimulatedEnvironment {
             self.unlock_small();
             let unhooked = gather.finish().into_inner();
             unhooked.frames.into_iter().chain(unhooked.tables).for_each(|frame| self.free(frame));
+        });
+    }
+
+    /// Makes pages unwritable that would have a second owner from now on, if there were one. Their entries count as unused.
+    pub(super) fn small_share(&self, range: PageRange) {
+        let space = self.loaded();
+        self.call("share", &space, range, Promise::Agreement, || {
+            let mut gather: SomeGather<'_> =
+                self.coherence().gather(space.space(), Cause::Fork, Unhooked::default());
+            self.0.small_lock.lock();
+            for page in (range.start()..range.end()).step_by(PAGE_SIZE as usize) {
+                let leaf = self.table_behind(self.upper_entry(space.space().root(), page));
+                let entry = self.0.word(leaf + page / PAGE_SIZE % 512 * 8);
+                let old = entry.fetch_and(!(WRITABLE | ACCESSED), AcqRel);
+                gather.change(page, PAGE_SIZE, &translation(old), &translation(old & !(WRITABLE | ACCESSED)));
+            }
+            self.unlock_small();
+            gather.finish().into_inner();
+        });
+    }
+
+    /// Puts another frame in a page's place, under the lock until the old one is flushed, as a page fault does.
+    pub(super) fn small_replace(&self, page: u64) {
+        let space = self.loaded();
+        self.call("replace", &space, pages(page, 1), Promise::Agreement, || {
+            self.0.small_lock.lock();
+            let leaf = self.table_behind(self.upper_entry(space.space().root(), page));
+            let entry = self.0.word(leaf + page / PAGE_SIZE % 512 * 8);
+            let mut gather = self.coherence().gather_under_lock(space.space(), Cause::CopyOnWrite, ());
+            let old = entry.swap(0, AcqRel);
+            gather.change(page, PAGE_SIZE, &translation(old), &Translation::default());
+            gather.finish().into_inner();
+            entry.store(self.zeroed_frame() | PRESENT_ENTRY, Release);
+            self.free(old & FRAME);
+            self.unlock_small();
         });
     }
 

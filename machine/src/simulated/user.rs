@@ -208,7 +208,8 @@ impl SimulatedEnvironment {
             hidden.found(format!("CPU {cpu} runs a program with the kernel's root loaded"));
             return Err(false);
         }
-        if hidden.caches[cpu].translation(page).is_none() && machine.walk(hidden, cpu, page) == Walk::Missing
+        if hidden.caches[cpu].translation(page).is_none()
+            && machine.walk(hidden, cpu, page, write) == Walk::Missing
         {
             return Err(false);
         }
@@ -387,6 +388,7 @@ impl SimulatedEnvironment {
         }
         explorer::as_cpu(0, || self.detach_last_device());
         self.check_objects()?;
+        explorer::as_cpu(0, || self.release_waiting());
         let spaces = std::mem::take(&mut self.0.hidden().spaces);
         let kept = spaces
             .iter()
@@ -403,6 +405,7 @@ impl SimulatedEnvironment {
         let kept = std::mem::take(&mut self.0.hidden().kept);
         kept.into_iter().for_each(|frame| self.frames().release(self.current_cpu(), frame));
         self.forget_objects();
+        self.check_swap()?;
         let (free, before) = (self.frames().statistics().free, self.0.hidden().free);
         if free == before {
             Ok(())

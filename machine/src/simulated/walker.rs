@@ -26,7 +26,7 @@ const fn index(address: u64, level: usize) -> u64 {
 /// What a walk for an access came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Walk {
-    /// An entry, now cached.
+    /// An entry, now cached if it allows the access.
     Found,
     /// No entry that is present.
     Missing,
@@ -69,16 +69,21 @@ impl Machine {
             || self.word(table + index(page, level) * 8).peek() & PRESENT != 0
     }
 
-    /// Walks for a page on behalf of that CPU, and caches all it goes through.
-    pub(super) fn walk(&self, hidden: &mut Hidden, cpu: usize, page: u64) -> Walk {
+    /// Walks for a page on behalf of that CPU, and caches all it goes through: for a store only what allows one.
+    pub(super) fn walk(&self, hidden: &mut Hidden, cpu: usize, page: u64, stores: bool) -> Walk {
         let moved = moved(&hidden.caches[cpu], page);
         let Some((word, large)) = self.walk_to_entry(hidden, cpu, page) else { return Walk::Missing };
         let entry = word.peek();
         if entry & PRESENT == 0 {
             return Walk::Missing;
         }
-        // A before caching: in one locked step with the look at the entry.
-        word.poke(entry | ACCESSED);
+        if stores && entry & WRITABLE == 0 {
+            return Walk::Found;
+        }
+        // A before caching: in one locked step with the look at the entry. Not every device does so.
+        if Some(cpu) != self.device() {
+            word.poke(entry | ACCESSED);
+        }
         let others =
             self.build.pages.iter().copied().filter(|other| other / TABLE_REACH == page / TABLE_REACH);
         let others: Vec<u64> = others.filter(|other| large && *other != page).collect();
@@ -204,7 +209,7 @@ impl Machine {
 
     /// A walker runs ahead of its CPU.
     pub(super) fn walk_ahead(&self, cpu: usize, page: u64) {
-        let found = self.walk(&mut self.hidden(), cpu, page);
+        let found = self.walk(&mut self.hidden(), cpu, page, false);
         narrate_of(cpu, || format!("walker goes ahead for {page:#x}: {found:?}"));
     }
 }

@@ -7,6 +7,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Nanoseconds of one tick of `/proc/stat`.
 const TICK: u64 = time::SECOND / 100;
@@ -140,7 +141,10 @@ pub(crate) fn stat() -> Vec<u8> {
 pub(crate) fn uptime() -> Vec<u8> {
     let hundredths = time::now() / TICK;
     let busy: u64 = (0..cpu::count()).map(|cpu| task::busy_time(cpu) / TICK).sum();
+    // The two are read one after the other, so the difference may be less than somebody was told before.
+    static TOLD: AtomicU64 = AtomicU64::new(0);
     let idle = (hundredths * cpu::count() as u64).saturating_sub(busy);
+    let idle = idle.max(TOLD.fetch_max(idle, Ordering::Relaxed));
     let text = format!("{}.{:02} {}.{:02}\n", hundredths / 100, hundredths % 100, idle / 100, idle % 100);
     text.into_bytes()
 }

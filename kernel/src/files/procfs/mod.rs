@@ -13,8 +13,10 @@ mod settings;
 mod system;
 
 use super::filesystem::PROC;
-use super::populate::{file, generated};
+use super::populate::{self, file, generated};
 use super::{Content, Entry};
+use crate::memory::swap;
+use crate::network::{Family, internet_table, unix_table};
 use crate::syscall::Errno;
 use alloc::format;
 use alloc::sync::Arc;
@@ -42,7 +44,7 @@ pub(crate) fn populate(root: &Arc<Entry>) -> Result<(), Errno> {
         ("mounts", system::mounts),
         ("partitions", system::partitions),
         ("devices", system::devices),
-        ("swaps", system::swaps),
+        ("swaps", swap::table),
         ("modules", Vec::new),
     ];
     for (name, text) in files {
@@ -51,6 +53,20 @@ pub(crate) fn populate(root: &Arc<Entry>) -> Result<(), Errno> {
     let links: [File; 2] = [("self", own_process), ("thread-self", own_thread)];
     for (name, text) in links {
         file(root, name, &PROC, Content::GeneratedLink(text), 0o777)?;
+    }
+    let shared = populate::directory(root, "sysvipc", &PROC)?;
+    generated(&shared, "shm", &PROC, || crate::ipc::SEGMENTS.lock().text())?;
+    let network = populate::directory(root, "net", &PROC)?;
+    let tables: [File; 6] = [
+        ("unix", unix_table),
+        ("tcp", || internet_table(Family::Internet, true)),
+        ("tcp6", || internet_table(Family::InternetSix, true)),
+        ("udp", || internet_table(Family::Internet, false)),
+        ("udp6", || internet_table(Family::InternetSix, false)),
+        ("if_inet6", || b"00000000000000000000000000000001 01 80 10 80       lo\n".to_vec()),
+    ];
+    for (name, text) in tables {
+        generated(&network, name, &PROC, text)?;
     }
     settings::populate(root)
 }

@@ -94,6 +94,35 @@ pub(crate) fn maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
     Ok(text.into_bytes())
 }
 
+/// What an area allows and what was said of it, in Linux's words of two letters, each followed by a blank.
+fn marks(area: &AreaSnapshot) -> String {
+    let flag = |flag| area.flags.contains(flag);
+    let is_shared = flag(AreaFlags::SHARED);
+    let words = [
+        (area.rights.contains(Rights::READ), "rd"),
+        (area.rights.contains(Rights::WRITE), "wr"),
+        (area.rights.contains(Rights::EXECUTE), "ex"),
+        (is_shared, "sh"),
+        (area.may.contains(Rights::READ), "mr"),
+        (area.may.contains(Rights::WRITE), "mw"),
+        (area.may.contains(Rights::EXECUTE), "me"),
+        (is_shared, "ms"),
+        (flag(AreaFlags::GROWS_DOWN), "gd"),
+        (flag(AreaFlags::LOCKED), "lo"),
+        (flag(AreaFlags::LOCKED_ON_FAULT), "lf"),
+        (flag(AreaFlags::NOT_FORKED), "dc"),
+        (flag(AreaFlags::NO_RESERVE), "nr"),
+        (!is_shared, "ac"),
+        (flag(AreaFlags::WIPED_ON_FORK), "wf"),
+        (flag(AreaFlags::NOT_DUMPED), "dd"),
+        (flag(AreaFlags::LARGE_PAGES), "hg"),
+        (flag(AreaFlags::SMALL_PAGES), "nh"),
+        (flag(AreaFlags::WATCHED_MISSING), "um"),
+        (flag(AreaFlags::WATCHED_STORES), "uw"),
+    ];
+    words.iter().filter(|(holds, _)| *holds).map(|(_, word)| format!("{word} ")).collect()
+}
+
 pub(crate) fn detailed_maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let mut text = String::new();
     let Some(memory) = user_space(subject)? else { return Ok(Vec::new()) };
@@ -114,6 +143,7 @@ pub(crate) fn detailed_maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
         ] {
             let _ = writeln!(text, "{:<16} {value:>8} kB", format!("{name}:"));
         }
+        let _ = writeln!(text, "VmFlags: {}", marks(&area));
     }
     Ok(text.into_bytes())
 }

@@ -117,7 +117,7 @@ pub(crate) fn status(subject: &Subject) -> Result<Vec<u8>, Errno> {
             ("VmLck", kilobytes(memory.space().locked_pages())),
             ("VmHWM", kilobytes(sizes.resident_peak)),
             ("VmRSS", kilobytes(sizes.resident)),
-            ("VmSwap", kilobytes(0)),
+            ("VmSwap", kilobytes(sizes.swapped)),
         ]);
     }
     let blocked = thread.as_ref().map_or(0, |thread| thread.blocked().bits());

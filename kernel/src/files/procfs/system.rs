@@ -53,7 +53,3 @@ pub(crate) fn partitions() -> Vec<u8> {
 pub(crate) fn devices() -> Vec<u8> {
     b"Character devices:\n  1 mem\n  5 /dev/tty\n  5 /dev/console\n\nBlock devices:\n".to_vec()
 }
-
-pub(crate) fn swaps() -> Vec<u8> {
-    b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".to_vec()
-}

@@ -1,6 +1,6 @@
 //! Taking signals on the way to user mode, and deciding what becomes of an interrupted call.
 
-use super::super::{ExitStatus, Thread, current, exit, sequence};
+use super::super::{ExitStatus, Thread, core_file, current, exit, sequence};
 use super::action::{Action, ActionFlags, Disposition};
 use super::information::Information;
 use super::set::{DefaultAction, Signal, SignalSet};
@@ -26,12 +26,16 @@ pub(crate) struct Interrupted {
 enum Next {
     Nothing,
     EndThread(ExitStatus),
+    /// Took one that ends the process and leaves a core file, if there may be one. That is written without the lock.
+    Dump(Signal),
     Stop,
     ReportContinued,
     /// Found a stop signal of the terminal; whether it may stop the process is to be looked up without the
     /// lock.
     MayStop(Signal),
     Handle(Information, Action),
+    /// Took one that changes nothing; a timer that sent it is to know.
+    Ignored(Information),
 }
 
 /// Does everything that is due before user mode: ends, stops, and puts handlers' frames on the user's stack.
@@ -45,6 +49,12 @@ pub(crate) fn deliver(trap: &mut TrapFrame, mut interrupted: Option<Interrupted>
                 drop(thread);
                 exit::end_thread(status)
             }
+            Next::Dump(signal) => {
+                let dumped = core_file::write(trap, &thread, signal);
+                let status = if dumped { ExitStatus::Dumped(signal) } else { ExitStatus::Killed(signal) };
+                drop(thread);
+                exit::end_process(status)
+            }
             Next::Stop => stop::wait_until_continued(&thread),
             Next::ReportContinued => stop::report_continued(thread.process()),
             Next::MayStop(signal) => begin_stop(&thread, signal),
@@ -52,6 +62,7 @@ pub(crate) fn deliver(trap: &mut TrapFrame, mut interrupted: Option<Interrupted>
                 settle(trap, interrupted.take(), Some(action.flags));
                 handle(trap, &thread, information, action);
             }
+            Next::Ignored(mut information) => thread.process().timers().taken(&mut information),
             Next::Nothing => {
                 settle(trap, interrupted.take(), None);
                 let saved = thread.saved_mask.lock().take();
@@ -80,19 +91,20 @@ fn next(thread: &Thread) -> Next {
     if core::mem::take(&mut signals.continued) {
         return Next::ReportContinued;
     }
-    while let Some(information) = take(&mut signals, thread) {
+    if let Some(information) = take(&mut signals, thread) {
         let signal = information.signal;
         let action = process.action(signal);
         match action.disposition {
-            Disposition::Ignore => {}
+            Disposition::Ignore => return Next::Ignored(information),
             Disposition::Handler(_) => return Next::Handle(information, action),
             Disposition::Default => match signal.default_action() {
-                DefaultAction::Ignore | DefaultAction::Continue => {}
+                DefaultAction::Ignore | DefaultAction::Continue => return Next::Ignored(information),
                 DefaultAction::Stop => {
                     signals.stop_taken = true;
                     return Next::MayStop(signal);
                 }
-                DefaultAction::Terminate | DefaultAction::Core => {
+                DefaultAction::Core => return Next::Dump(signal),
+                DefaultAction::Terminate => {
                     return Next::EndThread(signals.begin_end(process, ExitStatus::Killed(signal)));
                 }
             },

@@ -9,12 +9,16 @@ use super::set::Signal;
 /// Size of `siginfo_t`.
 pub(crate) const INFORMATION_SIZE: usize = 128;
 
+/// Size of `struct signalfd_siginfo`.
+pub(crate) const RECORD_SIZE: usize = 128;
+
 /// Codes that say where a signal came from (`si_code`).
 #[allow(missing_docs)] // the names are Linux's own
 pub(crate) mod code {
     pub(crate) const SI_USER: i32 = 0;
     pub(crate) const SI_KERNEL: i32 = 0x80;
     pub(crate) const SI_TIMER: i32 = -2;
+    pub(crate) const SI_MESGQ: i32 = -3;
     pub(crate) const SI_TKILL: i32 = -6;
     pub(crate) const SEGV_MAPERR: i32 = 1;
     pub(crate) const SEGV_ACCERR: i32 = 2;
@@ -30,6 +34,7 @@ pub(crate) mod code {
     pub(crate) const TRAP_TRACE: i32 = 2;
     pub(crate) const CLD_EXITED: i32 = 1;
     pub(crate) const CLD_KILLED: i32 = 2;
+    pub(crate) const CLD_DUMPED: i32 = 3;
     pub(crate) const CLD_STOPPED: i32 = 5;
     pub(crate) const CLD_CONTINUED: i32 = 6;
 }
@@ -104,6 +109,15 @@ impl Information {
         Information { signal, error: 0, code, origin: Origin::Sender { process, user } }
     }
 
+    /// A value with its sender, as programs queue them too.
+    pub(crate) fn queued(signal: Signal, code: i32, process: u32, user: u32, value: u64) -> Information {
+        let mut rest = [0; INFORMATION_SIZE - 16];
+        rest[..4].copy_from_slice(&process.to_le_bytes());
+        rest[4..8].copy_from_slice(&user.to_le_bytes());
+        rest[8..16].copy_from_slice(&value.to_le_bytes());
+        Information { signal, error: 0, code, origin: Origin::Opaque(rest) }
+    }
+
     /// A processor exception.
     pub(crate) fn fault(signal: Signal, code: i32, address: u64) -> Information {
         Information { signal, error: 0, code, origin: Origin::Fault { address } }
@@ -115,6 +129,42 @@ impl Information {
         let mut rest = [0; INFORMATION_SIZE - 16];
         rest.copy_from_slice(&bytes[16..]);
         Information { signal, error: word(4), code: word(8), origin: Origin::Opaque(rest) }
+    }
+
+    /// As `struct signalfd_siginfo`.
+    pub(crate) fn to_record(self) -> [u8; RECORD_SIZE] {
+        let mut bytes = [0; RECORD_SIZE];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(0, &u32::from(self.signal.number()).to_le_bytes());
+        put(4, &self.error.to_le_bytes());
+        put(8, &self.code.to_le_bytes());
+        match self.origin {
+            Origin::Sender { process, user } => {
+                put(12, &process.to_le_bytes());
+                put(16, &user.to_le_bytes());
+            }
+            Origin::Timer { timer, overrun, value } => {
+                put(24, &timer.to_le_bytes());
+                put(32, &overrun.to_le_bytes());
+                put(44, &(value as u32).to_le_bytes());
+                put(48, &value.to_le_bytes());
+            }
+            Origin::Child { process, user, status, user_ticks, system_ticks } => {
+                put(12, &process.to_le_bytes());
+                put(16, &user.to_le_bytes());
+                put(40, &status.to_le_bytes());
+                put(56, &user_ticks.to_le_bytes());
+                put(64, &system_ticks.to_le_bytes());
+            }
+            Origin::Fault { address } => put(72, &address.to_le_bytes()),
+            // A program's own: sender, user and value.
+            Origin::Opaque(rest) => {
+                put(12, &rest[..8]);
+                put(44, &rest[8..12]);
+                put(48, &rest[8..16]);
+            }
+        }
+        bytes
     }
 
     /// As `siginfo_t`, in Linux's layout for x86-64.

@@ -46,12 +46,30 @@ pub(crate) fn set_mask(mask: SignalSet) {
     }
 }
 
-/// Signals that are pending for the current thread or its process and that it blocks.
-pub(crate) fn pending_and_blocked() -> SignalSet {
+/// Signals that are pending for the current thread or its process.
+pub(crate) fn pending() -> SignalSet {
     let thread = current();
     let shared = thread.process().signals.lock().pending.set();
     let own = thread.pending.lock().set();
-    (own | shared) & thread.blocked()
+    own | shared
+}
+
+/// Those of them that it blocks.
+pub(crate) fn pending_and_blocked() -> SignalSet {
+    pending() & current().blocked()
+}
+
+/// Takes a pending signal of `wanted` from the current thread or its process, if there is one.
+pub(crate) fn take_pending(wanted: SignalSet) -> Option<Information> {
+    let thread = current();
+    let mut signals = thread.process().signals.lock();
+    let own = thread.pending.lock().take(wanted);
+    let mut taken = own.or_else(|| signals.pending.take(wanted));
+    drop(signals);
+    if let Some(information) = &mut taken {
+        thread.process().timers().taken(information);
+    }
+    taken
 }
 
 /// Runs `call` under another mask, as `ppoll`, `pselect6` and `epoll_pwait` do. If a signal interrupts it,
@@ -100,16 +118,7 @@ pub(crate) fn suspend(mask: SignalSet) -> Result<usize, Errno> {
 pub(crate) fn wait_for(wanted: SignalSet, deadline: Option<u64>) -> Result<Information, Errno> {
     let thread = current();
     let wanted = wanted & !SignalSet::UNBLOCKABLE;
-    let take = || {
-        let mut signals = thread.process().signals.lock();
-        let own = thread.pending.lock().take(wanted);
-        let mut taken = own.or_else(|| signals.pending.take(wanted));
-        drop(signals);
-        if let Some(information) = &mut taken {
-            thread.process().timers().taken(information);
-        }
-        taken
-    };
+    let take = || take_pending(wanted);
     if let Some(information) = take() {
         return Ok(information);
     }

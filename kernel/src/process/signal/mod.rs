@@ -11,6 +11,7 @@
 //! fatal signal turns into `ending` once, by whichever thread takes it; later ones change nothing.
 
 mod action;
+mod arrivals;
 mod deliver;
 mod frame;
 mod information;
@@ -22,10 +23,11 @@ mod state;
 mod stop;
 
 pub(crate) use action::{Action, ActionFlags, Actions, Disposition};
+pub(crate) use arrivals::Arrivals;
 pub(crate) use deliver::{Interrupted, deliver, force};
 pub(crate) use frame::{StackRecord, frame_size, return_from_handler};
-pub(crate) use information::{INFORMATION_SIZE, Information, Origin, code};
-pub(crate) use mask::{AlternateStack, pending_and_blocked, set_mask, suspend, wait_for, with_mask};
+pub(crate) use information::{INFORMATION_SIZE, Information, Origin, RECORD_SIZE, code};
+pub(crate) use mask::{AlternateStack, pending, pending_and_blocked, set_mask, suspend, take_pending, wait_for, with_mask};
 pub(crate) use pending::Pending;
 pub(super) use send::{expire_timer_signal, wake_one_for};
 pub(crate) use send::{raise, send_to_process, send_to_thread, set_action};

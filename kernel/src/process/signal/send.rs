@@ -23,6 +23,8 @@ pub(crate) fn send_to_process(process: &Process, information: Information) -> Re
     }
     signals.pending.push(information).map_err(|_| Errno::EAGAIN)?;
     wake_one_for(&signals, signal);
+    drop(signals);
+    process.arrivals().announce();
     Ok(())
 }
 
@@ -44,6 +46,8 @@ pub(crate) fn send_to_thread(thread: &Arc<Thread>, information: Information) -> 
     if !thread.blocked().contains(signal) {
         notify(thread);
     }
+    drop(signals);
+    process.arrivals().announce();
     Ok(())
 }
 

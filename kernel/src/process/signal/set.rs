@@ -16,8 +16,7 @@ pub(crate) struct Signal(u8);
 pub(crate) enum DefaultAction {
     /// Ends the process.
     Terminate,
-    /// Ends the process; the wait status says that a core was to be dumped if RLIMIT_CORE allows one (it
-    /// never does here).
+    /// Ends the process and leaves a core file if RLIMIT_CORE allows one.
     Core,
     /// Nothing.
     Ignore,

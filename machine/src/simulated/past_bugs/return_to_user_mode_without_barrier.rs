@@ -11,7 +11,7 @@ pub(super) const BUG: PastBug = PastBug {
     story: "On one architecture a switch to a process's address space held no full barrier between \
             telling others of it and running the program. A caller saw the CPU elsewhere and left it \
             out. The program's first load went past its first store all the same.",
-    mistake: Mistake::Coherence(coherence::Fault::NoFenceEnteringUser),
+    mistake: Mistake::Coherence(coherence::Fault::PlainEnteringUser),
     scenario: &BARRIER_CROSSING,
     breaks: "B",
 };

@@ -6,20 +6,22 @@ use super::super::user::pages;
 use super::PAGE;
 use super::remove::shared_page;
 
-/// One space on all CPUs, which have read a page that is shared with a child.
-fn page_shared_with_a_child(machine: &SimulatedEnvironment, cpus: usize) {
+/// One space on all CPUs, whose page is shared with a child; nobody has used it since.
+fn page_unread_since_fork(machine: &SimulatedEnvironment, cpus: usize) {
     explorer::as_cpu(0, || {
         machine.activate(machine.new_space());
         machine.map(pages(PAGE, 1));
         machine.store(PAGE, 7).expect("it is mapped");
         machine.fork(pages(PAGE, 1));
-        machine.load(PAGE).expect("it is mapped");
     });
-    for cpu in 1..cpus {
-        explorer::as_cpu(cpu, || {
-            machine.activate(0);
-            machine.load(PAGE).expect("it is mapped");
-        });
+    (1..cpus).for_each(|cpu| explorer::as_cpu(cpu, || machine.activate(0)));
+}
+
+/// One space on all CPUs, which have read a page that is shared with a child.
+fn page_shared_with_a_child(machine: &SimulatedEnvironment, cpus: usize) {
+    page_unread_since_fork(machine, cpus);
+    for cpu in 0..cpus {
+        explorer::as_cpu(cpu, || machine.load(PAGE)).expect("it is mapped");
     }
 }
 
@@ -57,6 +59,27 @@ pub(in super::super) const COPY_AND_READER: Scenario = Scenario {
             let [first, second] = [0; 2].map(|_| machine.load(PAGE).expect("it is mapped"));
             assert!(first <= second, "it read {first} and then {second}");
         },
+    ],
+    ..Scenario::BASE
+};
+
+pub(in super::super) const COPY_OF_AN_UNREAD_PAGE: Scenario = Scenario {
+    name: "copy-of-an-unread-page",
+    about: "as copy-and-reader, where nobody has used the page since the fork: whoever comes to it before the copy is told of that",
+    setup: |machine| page_unread_since_fork(machine, 2),
+    ..COPY_AND_READER
+};
+
+pub(in super::super) const SECOND_FORK_AND_READER: Scenario = Scenario {
+    name: "second-fork-and-reader",
+    about: "a page that is shared with a child, and has been read since, is shared with a second one, and then copied while another CPU reads it",
+    setup: |machine| page_shared_with_a_child(machine, 2),
+    cpus: &[
+        |machine| {
+            machine.fork(pages(PAGE, 1));
+            machine.store(PAGE, 8).expect("it is mapped");
+        },
+        COPY_AND_READER.cpus[1],
     ],
     ..Scenario::BASE
 };

@@ -66,6 +66,22 @@ pub(in super::super) const GATHERS_THAT_NAME_NOTHING: Scenario = Scenario {
     ..Scenario::BASE
 };
 
+pub(in super::super) const SHARED_AND_REPLACED: Scenario = Scenario {
+    name: "shared-and-replaced",
+    about: "a CPU puts another frame in the place of a page whose entry another one has just made unused, and not flushed: nobody reads or \
+            writes the old one any more",
+    setup: |machine| used(machine, 3, &[FIRST, SECOND]),
+    cpus: &[
+        |machine| machine.small_share(pages(FIRST, 1)),
+        |machine| machine.small_replace(FIRST),
+        |machine| {
+            let _ = machine.load(FIRST);
+        },
+    ],
+    bounds: [1, 2, 2],
+    ..Scenario::BASE
+};
+
 pub(in super::super) const GATHERS_AND_FREED_TABLES: Scenario = Scenario {
     name: "gathers-and-freed-tables",
     about: "a CPU drops a page while another one, which meets it, drops a whole table; a third only borrows the space, and its \

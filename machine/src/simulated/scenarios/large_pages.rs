@@ -84,6 +84,18 @@ pub(in super::super) const SPLIT_AND_READER: Scenario = Scenario {
     ..BASE
 };
 
+pub(in super::super) const SPLIT_AND_DROP: Scenario = Scenario {
+    name: "large-split-and-drop",
+    about: "a store to a large page that a child shares splits it, while another CPU drops a page of it: that is gone when the call returns",
+    setup: SPLIT_AND_READER.setup,
+    cpus: &[SPLIT_AND_READER.cpus[0], |machine| {
+        machine.drop_pages(pages(NEXT, 1));
+        assert_eq!(machine.load(NEXT), Ok(0));
+    }],
+    bounds: [1, 2, 3],
+    ..BASE
+};
+
 pub(in super::super) const MPROTECT_AND_WRITER: Scenario = Scenario {
     name: "large-mprotect-and-writer",
     about: "a large page becomes read-only while another CPU stores to two places in it: no store lands after mprotect has returned",

@@ -8,10 +8,12 @@ pub(super) mod clean_entries;
 pub(super) mod copy;
 pub(super) mod cores;
 pub(super) mod devices;
+pub(super) mod epochs;
 pub(super) mod eviction;
 pub(super) mod gathers;
 pub(super) mod guarded_objects;
 pub(super) mod holes;
+pub(super) mod kernel_mode;
 pub(super) mod large_pages;
 pub(super) mod lazy;
 pub(super) mod merge;
@@ -25,6 +27,7 @@ pub(super) mod rounds;
 pub(super) mod sequences;
 pub(super) mod several;
 pub(super) mod stepwise_moves;
+pub(super) mod swap;
 pub(super) mod switch;
 pub(super) mod table_moves;
 pub(super) mod tables;
@@ -51,6 +54,8 @@ pub(super) const ALL: &[&Scenario] = &[
     &copy::FORK_AND_WRITER,
     &copy::FORK_AND_TWO_WRITERS,
     &copy::COPY_AND_READER,
+    &copy::COPY_OF_AN_UNREAD_PAGE,
+    &copy::SECOND_FORK_AND_READER,
     &copy::COPY_AND_TWO_READERS,
     &copy::FIRST_STORE_AND_TWO_READERS,
     &copy::TWO_COPY_THE_SAME_PAGE,
@@ -71,6 +76,7 @@ pub(super) const ALL: &[&Scenario] = &[
     &table_moves::BORROWER_WALKS_A_MOVED_TABLE,
     &large_pages::MUNMAP_OF_PART_AND_READER,
     &large_pages::SPLIT_AND_READER,
+    &large_pages::SPLIT_AND_DROP,
     &large_pages::MPROTECT_AND_WRITER,
     &large_pages::COLLAPSE_AND_WRITER,
     &large_pages::COLLAPSE_AND_BORROWER,
@@ -126,10 +132,19 @@ pub(super) const ALL: &[&Scenario] = &[
     &gathers::GATHERS_THAT_MEET,
     &gathers::GATHERS_THAT_NAME_NOTHING,
     &gathers::GATHERS_AND_FREED_TABLES,
+    &gathers::SHARED_AND_REPLACED,
     &unmaskable::NMI_AND_SWITCH,
     &unmaskable::NMI_AND_COMING_BACK,
     &unmaskable::NMI_AND_BORROWER,
     &unmaskable::NMI_AND_RECLAIM,
+    &kernel_mode::MUNMAP_AND_SYSTEM_CALL,
+    &kernel_mode::MPROTECT_AND_TWO_SYSTEM_CALLS,
+    &kernel_mode::TWO_UNMAP_BESIDE_A_SYSTEM_CALL,
+    &kernel_mode::MUNMAP_AND_SWITCH_IN_THE_KERNEL,
+    &kernel_mode::MUNMAP_AND_KERNEL_TASK,
+    &kernel_mode::TABLES_FREED_BESIDE_A_SYSTEM_CALL,
+    &kernel_mode::RECLAIM_AND_SYSTEM_CALL,
+    &kernel_mode::NMI_AND_SYSTEM_CALL,
     &migration::MOVING_AND_MUNMAP,
     &migration::MOVING_AND_BARRIER,
     &migration::MOVING_AND_CODE,
@@ -170,17 +185,43 @@ pub(super) const ALL: &[&Scenario] = &[
     &batch::CLEAN_TWICE_AND_WRITER,
     &batch::TRUNCATE_AND_READER,
     &batch::TRUNCATE_AND_MUNMAP,
+    &epochs::PUT_BY_AND_READER,
+    &epochs::PUT_BY_TWICE,
+    &epochs::PUT_BY_AND_FIRST_USE,
+    &epochs::PUT_BY_AND_COMING_BACK,
+    &epochs::PUT_BY_AND_SWITCH,
+    &epochs::PUT_BY_AND_SYSTEM_CALL,
+    &epochs::PUT_BY_AND_TWO_SPACES,
+    &epochs::PUT_BY_AND_MUNMAP,
+    &epochs::PUT_BY_AND_MPROTECT,
+    &epochs::PUT_BY_AND_MREMAP,
+    &epochs::PUT_BY_AND_DROP,
+    &epochs::PUT_BY_AND_FORK,
+    &epochs::PUT_BY_AND_TRUNCATE,
+    &epochs::PUT_BY_AND_HOLE,
+    &epochs::PUT_BY_AND_CALL,
+    &epochs::PUT_BY_AND_PRIVATE_COPY,
+    &epochs::PUT_BY_AND_WRITER,
+    &epochs::PUT_BY_DIRTY,
+    &epochs::PUT_BY_AND_TRUSTED_WRITER,
+    &epochs::PUT_BY_BESIDE_A_DEVICE,
     &holes::HOLE_AND_READER,
     &holes::HOLE_AND_WRITER,
     &holes::HOLE_AND_FIRST_USE,
     &holes::HOLE_AND_MUNMAP,
     &holes::TWO_HOLES_AND_CALLS,
+    &reclaim::AGED_AND_TAKEN_BACK,
+    &reclaim::AGING_AND_WRITER,
     &reclaim::RECLAIM_BESIDE_A_DEVICE,
     &reclaim::RECLAIM_OF_A_DESCHEDULED_READER,
     &reclaim::RECLAIM_AND_MUNMAP_BY_BROADCAST,
     &reclaim::RECLAIM_AND_MUNMAP_BY_HYPERCALL,
     &reclaim::RECLAIM_WHILE_ENTERING,
     &reclaim::RECLAIM_WHILE_ENTERING_A_SHARED_TAG,
+    &swap::SWAP_AND_WRITER,
+    &swap::SWAP_AND_DROP,
+    &swap::SWAP_TWICE_INTO_ONE_SLOT,
+    &swap::SWAP_AND_FORK,
     &merge::MERGE_AND_WRITER,
     &merge::MERGE_AND_TWO_WRITERS,
     &merge::MERGE_TWICE_AND_WRITER,

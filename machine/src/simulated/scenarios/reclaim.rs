@@ -8,7 +8,7 @@ use super::super::remote::Remote;
 use super::super::scenario::Scenario;
 use super::super::user::pages;
 use super::PAGE;
-use super::batch::{RECLAIM_AND_READER, keep_table, mapped};
+use super::batch::{RECLAIM_AND_READER, RECLAIM_AND_WRITER, keep_table, mapped};
 
 pub(in super::super) const RECLAIM_BESIDE_A_DEVICE: Scenario = Scenario {
     name: "reclaim-beside-a-device",
@@ -94,4 +94,32 @@ pub(in super::super) const RECLAIM_WHILE_ENTERING_A_SHARED_TAG: Scenario = Scena
     about: "as reclaim-while-entering, under a tag that all CPUs share",
     remote: Remote::Broadcast,
     ..RECLAIM_WHILE_ENTERING
+};
+
+pub(in super::super) const AGED_AND_TAKEN_BACK: Scenario = Scenario {
+    name: "aged-and-taken-back",
+    about: "the mark that a page was used is taken without a flush, and then the page, which a CPU still uses: the frame is not free before its flush",
+    setup: |machine| mapped(machine, 2, true),
+    cpus: &[
+        |machine| {
+            machine.age(0);
+            machine.reclaim(0);
+        },
+        RECLAIM_AND_READER.cpus[1],
+    ],
+    ..Scenario::BASE
+};
+
+pub(in super::super) const AGING_AND_WRITER: Scenario = Scenario {
+    name: "aging-and-writer",
+    about: "a CPU stores to a page while the mark that it was used is taken, and then the page: the store is not lost",
+    setup: |machine| mapped(machine, 2, true),
+    cpus: &[
+        |machine| {
+            machine.age(0);
+            machine.reclaim(0);
+        },
+        RECLAIM_AND_WRITER.cpus[1],
+    ],
+    ..Scenario::BASE
 };

@@ -1,0 +1,207 @@
+//! Receiving: from an endpoint's queue into a program's memory.
+//!
+//! A packet is taken out whole, and what does not fit is lost. Of a stream, bytes are copied under the lock, written to the program without it, and only then
+//! taken away: the endpoint's `reading` keeps other receivers out meanwhile, and is let go while there is nothing to receive.
+
+use super::endpoint::Role;
+use super::rights::Moving;
+use super::{Address, Endpoint, Kind, Sender};
+use crate::files::transfer::buffer_for;
+use crate::files::{Description, Destination, Patience};
+use crate::syscall::Errno;
+use super::options::Flag;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// How to receive.
+#[derive(Clone, Copy)]
+pub(crate) struct Receiving {
+    pub(crate) patience: Patience,
+    /// Leaves everything where it is (MSG_PEEK).
+    pub(crate) peek: bool,
+    /// As much of a stream as was asked for (MSG_WAITALL).
+    pub(crate) all: bool,
+}
+
+/// What was received.
+pub(crate) struct Receipt {
+    /// Bytes in the program's memory.
+    pub(crate) count: usize,
+    /// Bytes that the packet had.
+    pub(crate) length: usize,
+    pub(crate) from: Option<Arc<Address>>,
+    pub(crate) sender: Option<Sender>,
+    pub(crate) descriptions: Vec<Arc<Description>>,
+    /// Until the descriptions have descriptors.
+    pub(crate) moving: Option<Moving>,
+}
+
+impl Receipt {
+    fn nothing() -> Self {
+        Self { count: 0, length: 0, from: None, sender: None, descriptions: Vec::new(), moving: None }
+    }
+}
+
+impl Endpoint {
+    /// Receives into `to`.
+    ///
+    /// # Errors
+    /// Linux's.
+    pub(crate) fn receive(&self, to: &mut dyn Destination, receiving: Receiving) -> Result<Receipt, Errno> {
+        if self.connects() {
+            let state = self.state.lock();
+            match state.role {
+                Role::Connected(_) => {}
+                Role::Connecting if self.is_tcp() => {}
+                // A stream of TCP that was refused says so once.
+                Role::Idle if state.error.is_some() && self.is_tcp() => {}
+                _ if self.is_unix() && self.kind == Kind::Stream => return Err(Errno::EINVAL),
+                _ => return Err(Errno::ENOTCONN),
+            }
+        }
+        if self.kind == Kind::Stream { self.receive_stream(to, receiving) } else { self.receive_packet(to, receiving) }
+    }
+
+    /// Waits until there is something in the queue, or nothing will be: false then.
+    fn wait_for_arrival(&self, patience: Patience) -> Result<bool, Errno> {
+        let attempt = || {
+            let mut state = self.state.lock();
+            if !state.incoming.is_empty() {
+                return Some(Ok(true));
+            }
+            if let Err(error) = state.take_error() {
+                return Some(Err(error));
+            }
+            state.ended.then_some(Ok(false))
+        };
+        self.attempt(&self.arrived, patience, &self.options.receive_timeout, attempt)?
+    }
+
+    fn receive_stream(&self, to: &mut dyn Destination, receiving: Receiving) -> Result<Receipt, Errno> {
+        let mut receipt = Receipt::nothing();
+        let mut buffer = buffer_for(to.remaining());
+        while to.remaining() > 0 {
+            let step = self.receive_step(to, &mut buffer, receiving.peek, &mut receipt);
+            match step {
+                Ok(0) => {}
+                Ok(_) if receiving.peek || !receipt.descriptions.is_empty() || crate::files::transfer::is_given_up() => break,
+                Ok(_) => continue,
+                Err(error) if receipt.count == 0 => return Err(error),
+                Err(_) => break,
+            }
+            // The queue is empty.
+            if receipt.count > 0 && !receiving.all {
+                break;
+            }
+            match self.wait_for_arrival(receiving.patience) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) if receipt.count == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        receipt.length = receipt.count;
+        Ok(receipt)
+    }
+
+    /// Hands over what is there of a stream, up to a buffer full; 0 if there is nothing.
+    fn receive_step(
+        &self,
+        to: &mut dyn Destination,
+        buffer: &mut [u8],
+        peek: bool,
+        receipt: &mut Receipt,
+    ) -> Result<usize, Errno> {
+        let _reading = self.reading.lock();
+        let wanted = buffer.len().min(to.remaining());
+        let one_sender = self.has(Flag::PassCredentials);
+        let count = {
+            let state = self.state.lock();
+            let Some(first) = state.incoming.first() else { return Ok(0) };
+            if one_sender && receipt.sender.is_some_and(|sender| sender != first.sender) {
+                // Another's bytes are for another call, which an empty step would wait for.
+                return Err(Errno::EAGAIN);
+            }
+            receipt.sender = Some(first.sender);
+            let count = state.incoming.copy(&mut buffer[..wanted], one_sender);
+            if peek {
+                receipt.descriptions = state.incoming.peek_rights(count);
+            }
+            count
+        };
+        let accepted = to.put(&buffer[..count])?;
+        receipt.count += accepted;
+        if peek {
+            return Ok(accepted);
+        }
+        let mut used = Vec::new();
+        let mut state = self.state.lock();
+        let moving = state.incoming.has_rights(accepted).then(Moving::begin);
+        let rights = state.incoming.consume(accepted, &mut used);
+        let told = state.take_told();
+        drop(state);
+        if moving.is_some() {
+            receipt.descriptions = rights.arrive();
+            receipt.moving = moving;
+        }
+        drop(used);
+        self.tell(told);
+        if accepted < count { Err(Errno::EFAULT) } else { Ok(accepted) }
+    }
+
+    fn receive_packet(&self, to: &mut dyn Destination, receiving: Receiving) -> Result<Receipt, Errno> {
+        let attempt = || {
+            let mut state = self.state.lock();
+            if self.kind == Kind::Datagram
+                && let Err(error) = state.take_error()
+            {
+                return Some(Err(error));
+            }
+            let Some(first) = state.incoming.first() else {
+                if let Err(error) = state.take_error() {
+                    return Some(Err(error));
+                }
+                return state.ended.then_some(Ok(None));
+            };
+            if receiving.peek {
+                let count = first.bytes.len().min(to.remaining());
+                let mut copy = Vec::new();
+                if copy.try_reserve_exact(count).is_err() {
+                    return Some(Err(Errno::ENOBUFS));
+                }
+                copy.extend_from_slice(&first.bytes[..count]);
+                let mut receipt = Receipt::nothing();
+                receipt.length = first.bytes.len();
+                receipt.from = Some(first.from.clone());
+                receipt.sender = Some(first.sender);
+                receipt.descriptions = first.rights.peek();
+                return Some(Ok(Some((copy, receipt, None))));
+            }
+            let moving = (!first.rights.is_empty()).then(Moving::begin);
+            let packet = state.incoming.pop()?;
+            let told = state.take_told();
+            drop(state);
+            let descriptions = packet.rights.arrive();
+            let receipt = Receipt {
+                count: 0,
+                length: packet.bytes.len(),
+                from: Some(packet.from),
+                sender: Some(packet.sender),
+                descriptions,
+                moving,
+            };
+            Some(Ok(Some((packet.bytes, receipt, told))))
+        };
+        let received = self.attempt(&self.arrived, receiving.patience, &self.options.receive_timeout, attempt)??;
+        let Some((bytes, mut receipt, told)) = received else { return Ok(Receipt::nothing()) };
+        self.tell(told);
+        let fitting = bytes.len().min(to.remaining());
+        if fitting > 0 {
+            receipt.count = to.put(&bytes[..fitting])?;
+            if receipt.count < fitting {
+                return Err(Errno::EFAULT);
+            }
+        }
+        Ok(receipt)
+    }
+}

@@ -1,0 +1,111 @@
+/* Swap: memory that goes to a disk and comes back as it was.
+ *
+ * /dev/vda is what is swapped to. The program writes the header itself, as mkswap would.
+ */
+#include "swap.h"
+
+static void write_number(unsigned char *place, uint32_t number)
+{
+	memcpy(place, &number, sizeof number);
+}
+
+long make_swap(long pages)
+{
+	unsigned char header[PAGE] = {0};
+	int disk = open(DISK, O_RDWR | O_CLOEXEC);
+	check(disk >= 0);
+	off_t size = lseek(disk, 0, SEEK_END);
+	check(size > 0);
+	if (pages == 0)
+		pages = size / (off_t)PAGE;
+	write_number(header + 1024, 1);
+	write_number(header + 1028, (uint32_t)pages - 1);
+	memcpy(header + PAGE - 10, "SWAPSPACE2", 10);
+	check(pwrite(disk, header, PAGE, 0) == (ssize_t)PAGE);
+	check(fsync(disk) == 0 && close(disk) == 0);
+	return pages - 1;
+}
+
+unsigned char *memory_of(long pages)
+{
+	unsigned char *memory =
+	    mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	check(memory != MAP_FAILED);
+	return memory;
+}
+
+static uint64_t word_of(long number, int round, size_t index)
+{
+	return ((uint64_t)number << 20 | (uint64_t)round << 9 | index) * 0x9e3779b97f4a7c15;
+}
+
+void fill_page(unsigned char *page, long number, int round)
+{
+	for (size_t i = 0; i < PAGE / 8; i++)
+		((volatile uint64_t *)page)[i] = word_of(number, round, i);
+}
+
+void expect_page(const unsigned char *page, long number, int round)
+{
+	for (size_t i = 0; i < PAGE / 8; i++) {
+		uint64_t found = ((const volatile uint64_t *)page)[i];
+		if (found != word_of(number, round, i))
+			fail("word %zu of page %ld is %016lx, which is not what round %d wrote", i, number, (unsigned long)found, round);
+	}
+}
+
+static long row_of(const char *path, const char *row)
+{
+	static char text[65536];
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	check(file >= 0);
+	size_t length = 0;
+	ssize_t got;
+	while (length < sizeof text - 1 && (got = read(file, text + length, sizeof text - 1 - length)) > 0)
+		length += got;
+	close(file);
+	text[length] = 0;
+	for (char *line = text; line; line = strchr(line, '\n')) {
+		while (*line == '\n')
+			line++;
+		if (strncmp(line, row, strlen(row)) == 0 && strchr(": \t", line[strlen(row)]))
+			return strtol(line + strlen(row) + 1, NULL, 10);
+	}
+	fail("%s has no row %s", path, row);
+}
+
+long count(const char *row)
+{
+	return row_of("/proc/vmstat", row);
+}
+
+long information(const char *row)
+{
+	return row_of("/proc/meminfo", row) / 4;
+}
+
+long status(const char *row)
+{
+	return row_of("/proc/self/status", row) / 4;
+}
+
+int main(int argc, char **argv)
+{
+	const char *const options[] = {"case", "mebibytes", "times", NULL};
+	only_options(argc, argv, options);
+	const char *wanted = word_option(argc, argv, "case", "calls");
+	long mebibytes = number_option(argc, argv, "mebibytes", 1, 64);
+	long times = number_option(argc, argv, "times", 1, 1000);
+	if (strcmp(wanted, "calls") == 0)
+		calls();
+	else if (strcmp(wanted, "pressure") == 0)
+		pressure(mebibytes);
+	else if (strcmp(wanted, "full") == 0)
+		full(mebibytes);
+	else if (strcmp(wanted, "stale") == 0)
+		stale(times);
+	else
+		refuse("--case %s: there is no such case", wanted);
+	puts("ok");
+	return 0;
+}
