@@ -1,14 +1,12 @@
 //! Objects whose pages come from a store: what is brought in, written back and taken back, when, and with how many interrupts.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use coherence::Switches;
-use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
+use machine::in_turn::{CPUS, TurnDisk, TurnEnvironment, TurnSpace};
 use memory::{
-    Advice, AreaFlags, Backing, BackingError, Direction, Environment, Error, Fault, FrameRef, Identity,
-    MapRequest, MemoryObject, PAGE_SIZE, PageRange, Place, Rights, Store, StoreFailed, Trail, Transfer,
-    take_back,
+    Advice, AreaFlags, Backing, BackingError, Direction, Environment, Error, Fault, MapRequest, MemoryObject,
+    PAGE_SIZE, PageRange, Place, Rights, Trail, take_back,
 };
 
 const BASE: u64 = 0x4000_0000;

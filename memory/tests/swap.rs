@@ -1,14 +1,12 @@
 //! Swap: private pages go to slots and come back as they were, whoever shares them and whatever comes between.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use coherence::Switches;
-use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
+use machine::in_turn::{CPUS, TurnDisk, TurnEnvironment, TurnSpace};
 use memory::{
-    Advice, AreaFlags, Direction, Environment, Fault, FrameRef, LargePolicy, MapRequest, MoveTo, PAGE_SIZE,
-    PageRange, Place, RemapRequest, Rights, Store, StoreFailed, Transfer, swap_out,
+    Advice, AreaFlags, Direction, Environment, Fault, LargePolicy, MapRequest, MoveTo, PAGE_SIZE, PageRange,
+    Place, RemapRequest, Rights, swap_out,
 };
 
 const BASE: u64 = 0x4000_0000;
@@ -149,7 +147,7 @@ fn a_full_disk_takes_what_it_can_and_the_rest_stays() {
     let later = add_disk(&environment, 3);
     page_out(&space, pages(0, PAGES));
     assert_eq!(
-        (used(&environment), space.sizes().resident, later.take_begun(Direction::Out)),
+        (used(&environment), space.sizes().resident, take_begun(&later, Direction::Out)),
         (8, 8, vec![3])
     );
     assert!(!environment.swap().has_room());

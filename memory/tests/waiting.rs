@@ -1,13 +1,12 @@
 //! Pages of a store that are put by: what they cost nobody, who has them back, when they go, and with how many interrupts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use coherence::Switches;
-use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
+use machine::in_turn::{CPUS, TurnDisk, TurnEnvironment, TurnSpace};
 use memory::{
-    AreaFlags, Direction, Environment, FrameRef, Identity, MapRequest, MemoryObject, PAGE_SIZE, PageRange,
-    Place, Rights, Store, StoreFailed, Trail, Transfer, Waiting, put_by, take_back,
+    AreaFlags, Environment, MapRequest, MemoryObject, PAGE_SIZE, PageRange, Place, Rights, Trail, Waiting,
+    put_by, take_back,
 };
 
 const BASE: u64 = 0x4000_0000;

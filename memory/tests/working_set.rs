@@ -5,13 +5,11 @@
 //! looked at whether they are used.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use coherence::Switches;
-use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
+use machine::in_turn::{CPUS, TurnDisk, TurnEnvironment, TurnSpace};
 use memory::{
-    AreaFlags, Direction, Environment, FrameRef, Identity, MapRequest, MemoryObject, PAGE_SIZE, PageCounts,
-    Place, Rights, Store, StoreFailed, Trail, Transfer, take_back,
+    AreaFlags, Environment, MapRequest, MemoryObject, PAGE_SIZE, PageCounts, Place, Rights, Trail, take_back,
 };
 
 const BASE: u64 = 0x4000_0000;
