@@ -225,6 +225,24 @@ fn a_batch_settles_what_it_has_recorded_and_nothing_younger() {
 }
 
 #[test]
+fn what_a_batch_has_flushed_concerns_nobody_any_more() {
+    let (machine, space) = running(1);
+    let other = machine.space(1);
+    machine.run(1, &other);
+    machine.log();
+    machine.on(5, || {
+        let mut batch = machine.coherence.batch(Cause::Reclaim, ());
+        let _ = batch.change(&space, 0, PAGE, &PRESENT, &ABSENT);
+        batch.flush().into_inner();
+        assert_eq!(machine.log(), [(0, Did::All)]);
+        let _ = batch.change(&other, 0, PAGE, &PRESENT, &ABSENT);
+        batch.finish().into_inner();
+    });
+    assert_eq!((machine.log(), machine.total(Row::Sent(Cause::Reclaim))), (vec![(1, Did::All)], 2));
+    (0..2).for_each(|cpu| machine.leave(cpu));
+}
+
+#[test]
 fn a_batch_that_is_dropped_or_finished_flushes_before_its_list_is_gone() {
     struct Frame(Arc<Machine>, Arc<Mutex<usize>>);
     impl Drop for Frame {

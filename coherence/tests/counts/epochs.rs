@@ -81,6 +81,34 @@ fn who_has_flushed_for_another_reason_is_not_told() {
 }
 
 #[test]
+fn nobody_is_taken_to_have_flushed_before_he_has() {
+    let ways: [fn(&Machine, &Arc<Space>); 5] = [
+        |machine, space| _ = machine.flush(1, space, Flush::all()),
+        |machine, space| {
+            let mut batch = machine.coherence.batch(Cause::Truncate, ());
+            let _ = batch.change(space, PAGE, PAGE, &PRESENT, &ABSENT);
+            machine.on(5, || batch.finish().into_inner());
+        },
+        |machine, _| machine.leave(0),
+        |machine, _| machine.run(0, &machine.space(1)),
+        |machine, space| {
+            machine.idle(0);
+            machine.run(0, space);
+        },
+    ];
+    for way in ways {
+        let (machine, space) = running(1);
+        let deferred = put_by(&machine, &space);
+        machine.before_dropping(move |machine| {
+            let _ = machine.coherence.redeem(deferred).expect_err("what is cached is used until it is dropped");
+        });
+        way(&machine, &space);
+        assert!(!machine.is_to_drop());
+        machine.leave(0);
+    }
+}
+
+#[test]
 fn a_flush_of_everything_will_do_and_one_of_a_page_if_others_were_missed() {
     for flush in [Flush::all(), Flush::page(9 * PAGE, PAGE)] {
         let (machine, space) = running(3);

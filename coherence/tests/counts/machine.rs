@@ -50,6 +50,8 @@ pub(crate) struct Hardware {
     asked: Mutex<CpuSet>,
     /// What happens before the next interrupt arrives.
     meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    /// What happens before a CPU next drops something, or loads another root.
+    before_dropping: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     current: AtomicUsize,
     interrupts_off: AtomicBool,
     log: Mutex<Vec<(usize, Did)>>,
@@ -176,6 +178,17 @@ impl Machine {
         *self.hardware().meanwhile.lock().unwrap() = Some(Box::new(move || work(&machine)));
     }
 
+    /// Has something happen when a CPU is about to drop everything, or to load another root, and has not yet.
+    pub(crate) fn before_dropping(self: &Arc<Self>, work: impl FnOnce(&Machine) + Send + 'static) {
+        let machine = self.clone();
+        *self.hardware().before_dropping.lock().unwrap() = Some(Box::new(move || work(&machine)));
+    }
+
+    /// Whether something that was to happen then is still to come.
+    pub(crate) fn is_to_drop(&self) -> bool {
+        self.hardware().before_dropping.lock().unwrap().is_some()
+    }
+
     /// The CPU has nothing to do.
     pub(crate) fn idle(&self, cpu: usize) {
         self.switch(cpu, Mode::Idle, |loaded| {
@@ -228,6 +241,14 @@ impl Hardware {
                 self.without_interrupts(|| machine.coherence.handle_requests(loaded.as_deref(), mode));
             });
         }
+    }
+
+    fn drop_cached(&self, did: Did) {
+        let before = self.before_dropping.lock().unwrap().take();
+        if let Some(work) = before {
+            work();
+        }
+        self.note(did);
     }
 
     fn note(&self, did: Did) {
@@ -309,15 +330,15 @@ unsafe impl Platform for Hardware {
     }
 
     fn invalidate_all(&self) {
-        self.note(Did::All);
+        self.drop_cached(Did::All);
     }
 
     fn load_root(&self, root: u64, _: Tag, keep: bool) {
-        self.note(Did::Load { root, keep });
+        self.drop_cached(Did::Load { root, keep });
     }
 
     fn load_kernel_root(&self) {
-        self.note(Did::LoadKernel);
+        self.drop_cached(Did::LoadKernel);
     }
 
     fn crossings(&self, cpu: CpuId) -> Option<&Crossings> {
