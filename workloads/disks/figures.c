@@ -12,32 +12,15 @@ static int disk;
 static unsigned char *mapped;
 static long pages;
 
-static long row(const char *path, const char *name)
-{
-	static char text[1 << 15];
-	int file = open(path, O_RDONLY | O_CLOEXEC);
-	check(file >= 0);
-	long length = 0;
-	for (ssize_t more; (more = read(file, text + length, sizeof text - 1 - (size_t)length)) > 0;)
-		length += more;
-	close(file);
-	text[length] = 0;
-	size_t size = strlen(name);
-	for (char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
-		if (strncmp(line, name, size) == 0 && (line[size] == ' ' || line[size] == ':'))
-			return strtol(line + size + 1, NULL, 10);
-	fail("%s has no row %s", path, name);
-}
-
 static long count(const char *name)
 {
-	return row("/proc/vmstat", name);
+	return row_of("/proc/vmstat", name);
 }
 
 /* Pages that a row of /proc/meminfo stands for. */
 static long information(const char *name)
 {
-	return row("/proc/meminfo", name) / 4;
+	return row_of("/proc/meminfo", name) / 4;
 }
 
 static void about(const char *what, long found, long wanted)

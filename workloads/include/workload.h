@@ -132,19 +132,37 @@ __attribute__((unused)) static void bind_to(int cpu)
 	check(sched_setaffinity(0, sizeof set, &set) == 0);
 }
 
-/* Sum over the CPUs of one row of /proc/interrupts, as "TLB:"; -1 if there is no such row. */
-__attribute__((unused)) static long interrupt_row(const char *row)
+/* A whole file, or its first 64 KB; good until the next call. NULL if it cannot be opened. */
+__attribute__((unused)) static char *text_of(const char *path)
 {
 	static char text[65536];
-	int file = open("/proc/interrupts", O_RDONLY | O_CLOEXEC);
+	int file = open(path, O_RDONLY | O_CLOEXEC);
 	if (file < 0)
-		return -1;
+		return NULL;
 	size_t length = 0;
 	ssize_t got;
 	while (length < sizeof text - 1 && (got = read(file, text + length, sizeof text - 1 - length)) > 0)
-		length += got;
+		length += (size_t)got;
 	close(file);
 	text[length] = 0;
+	return text;
+}
+
+/* The number in one row of a file whose rows are "name number" or "name: number". */
+__attribute__((unused)) static long row_of(const char *path, const char *name)
+{
+	char *text = text_of(path);
+	size_t size = strlen(name);
+	for (char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+		if (strncmp(line, name, size) == 0 && line[size] != 0 && strchr(": \t", line[size]))
+			return strtol(line + size + 1, NULL, 10);
+	fail("%s has no row %s", path, name);
+}
+
+/* Sum over the CPUs of one row of /proc/interrupts, as "TLB:"; -1 if there is no such row. */
+__attribute__((unused)) static long interrupt_row(const char *row)
+{
+	char *text = text_of("/proc/interrupts");
 	for (char *line = text; line; line = strchr(line, '\n')) {
 		while (*line == '\n' || *line == ' ')
 			line++;

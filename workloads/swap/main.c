@@ -54,26 +54,6 @@ void expect_page(const unsigned char *page, long number, int round)
 	}
 }
 
-static long row_of(const char *path, const char *row)
-{
-	static char text[65536];
-	int file = open(path, O_RDONLY | O_CLOEXEC);
-	check(file >= 0);
-	size_t length = 0;
-	ssize_t got;
-	while (length < sizeof text - 1 && (got = read(file, text + length, sizeof text - 1 - length)) > 0)
-		length += got;
-	close(file);
-	text[length] = 0;
-	for (char *line = text; line; line = strchr(line, '\n')) {
-		while (*line == '\n')
-			line++;
-		if (strncmp(line, row, strlen(row)) == 0 && strchr(": \t", line[strlen(row)]))
-			return strtol(line + strlen(row) + 1, NULL, 10);
-	}
-	fail("%s has no row %s", path, row);
-}
-
 long count(const char *row)
 {
 	return row_of("/proc/vmstat", row);

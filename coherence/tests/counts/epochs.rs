@@ -100,7 +100,8 @@ fn nobody_is_taken_to_have_flushed_before_he_has() {
         let (machine, space) = running(1);
         let deferred = put_by(&machine, &space);
         machine.before_dropping(move |machine| {
-            let _ = machine.coherence.redeem(deferred).expect_err("what is cached is used until it is dropped");
+            let _ =
+                machine.coherence.redeem(deferred).expect_err("what is cached is used until it is dropped");
         });
         way(&machine, &space);
         assert!(!machine.is_to_drop());

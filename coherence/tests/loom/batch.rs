@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use coherence::{Batch, Cause, Fault, Recorded};
+use coherence::{Batch, Cause, Fault, Recorded, Translation};
 use loom::sync::atomic::Ordering::Relaxed;
 
 use crate::Scenario;
 use crate::hardware::Hardware;
 use crate::machine::{EARLY_RETURN, PAGE, World};
 use crate::operations::{ABSENT, PRESENT};
-use crate::scenarios::{TWO_CPUS, beside, caches_page_0};
+use crate::scenarios::{TWO_CPUS, beside, caches_page_0, comes_to_page_0, uses_page_0};
 
 /// Takes page 0 out under its table's lock, as an agent does.
 fn take_out<'a>(world: &'a World, lock: &loom::sync::Mutex<()>) -> (Batch<'a, Hardware, ()>, Recorded) {
@@ -21,24 +21,43 @@ fn take_out<'a>(world: &'a World, lock: &loom::sync::Mutex<()>) -> (Batch<'a, Ha
     (batch, recorded.expect("the page was there"))
 }
 
+/// An operation drops page 0, if it is there still. When it returns this CPU may not hold it any more.
+pub(crate) fn drop_page_0(world: &World, lock: &loom::sync::Mutex<()>, was: &Translation) {
+    let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
+    let guard = lock.lock().unwrap();
+    gather.settle();
+    if world.tables().entries[0].load(Relaxed) != 0 {
+        world.tables().entries[0].store(0, Relaxed);
+        gather.change(0, PAGE, was, &ABSENT);
+    }
+    drop(guard);
+    gather.finish().into_inner();
+    assert!(world.find(0).is_none(), "{EARLY_RETURN}: a page was used after it had been dropped");
+}
+
+/// An operation that finds page 0 gone returns, and its caller relies on that.
+fn rely_if_gone(world: &World, lock: &loom::sync::Mutex<()>) {
+    let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
+    let guard = lock.lock().unwrap();
+    gather.settle();
+    let is_gone = world.tables().entries[0].load(Relaxed) == 0;
+    drop(guard);
+    gather.finish().into_inner();
+    if is_gone {
+        world.rely_on_absence(0);
+    }
+}
+
 /// CPU 1 comes back from borrowing the space while a page is taken out in a batch, and freed at its end.
 pub(crate) const BATCH_AND_COMING_BACK: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         world.on(1, World::go_lazy);
-        beside(
-            world,
-            |world| {
-                world.activate(0);
-                world.touch(0);
-                world.touch(0);
-            },
-            |world| {
-                let lock = loom::sync::Mutex::new(());
-                take_out(world, &lock).0.finish().into_inner();
-                world.free_frame(1);
-            },
-        );
+        beside(world, comes_to_page_0, |world| {
+            let lock = loom::sync::Mutex::new(());
+            take_out(world, &lock).0.finish().into_inner();
+            world.free_frame(1);
+        });
     },
     catches: &[
         Fault::NoFenceBatch,
@@ -53,18 +72,11 @@ pub(crate) const BATCH_AND_COMING_BACK: Scenario = Scenario {
 pub(crate) const BATCH_AND_USER: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
-        beside(
-            world,
-            |world| {
-                world.touch(0);
-                world.touch(0);
-            },
-            |world| {
-                let lock = loom::sync::Mutex::new(());
-                take_out(world, &lock).0.finish().into_inner();
-                world.free_frame(1);
-            },
-        );
+        beside(world, uses_page_0, |world| {
+            let lock = loom::sync::Mutex::new(());
+            take_out(world, &lock).0.finish().into_inner();
+            world.free_frame(1);
+        });
     },
     catches: &[Fault::BatchWithoutGeneration],
     ..TWO_CPUS
@@ -107,17 +119,7 @@ pub(crate) const BATCH_THAT_SETTLES: Scenario = Scenario {
             world.touch(0);
             batch.finish().settles(&world.spaces[0], recorded);
         });
-        world.on(1, |world| {
-            let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
-            let guard = lock.lock().unwrap();
-            gather.settle();
-            let is_gone = world.tables().entries[0].load(Relaxed) == 0;
-            drop(guard);
-            gather.finish().into_inner();
-            if is_gone {
-                world.rely_on_absence(0);
-            }
-        });
+        world.on(1, |world| rely_if_gone(world, &lock));
         agent.join().unwrap();
     },
     catches: &[Fault::BatchNotSettled],
@@ -142,17 +144,7 @@ pub(crate) const BATCH_SETTLED_BY_AN_OPERATION: Scenario = Scenario {
             }),
             world.spawn(1, |world| world.touch(0)),
         ];
-        world.on(2, |world| {
-            let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
-            let guard = lock.lock().unwrap();
-            gather.settle();
-            let is_gone = world.tables().entries[0].load(Relaxed) == 0;
-            drop(guard);
-            gather.finish().into_inner();
-            if is_gone {
-                world.rely_on_absence(0);
-            }
-        });
+        world.on(2, |world| rely_if_gone(world, &lock));
         cpus.into_iter().for_each(|cpu| cpu.join().unwrap());
     },
     catches: &[Fault::BatchNotSettled],
@@ -167,18 +159,7 @@ pub(crate) const BATCH_AND_OPERATION: Scenario = Scenario {
         let theirs = lock.clone();
         beside(
             world,
-            move |world| {
-                let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
-                let guard = theirs.lock().unwrap();
-                gather.settle();
-                if world.tables().entries[0].load(Relaxed) != 0 {
-                    world.tables().entries[0].store(0, Relaxed);
-                    gather.change(0, PAGE, &PRESENT, &ABSENT);
-                }
-                drop(guard);
-                gather.finish().into_inner();
-                assert!(world.find(0).is_none(), "{EARLY_RETURN}: a page was used after it had been dropped");
-            },
+            move |world| drop_page_0(world, &theirs, &PRESENT),
             |world| {
                 take_out(world, &lock).0.finish().into_inner();
             },

@@ -6,9 +6,10 @@ use coherence::{Cause, Deferred, Event, Fault, Row, Translation};
 use loom::sync::atomic::Ordering::Relaxed;
 
 use crate::Scenario;
-use crate::machine::{EARLY_RETURN, PAGE, World};
+use crate::batch::drop_page_0;
+use crate::machine::{PAGE, World};
 use crate::operations::{ABSENT, PRESENT};
-use crate::scenarios::{TWO_CPUS, beside, caches_page_0};
+use crate::scenarios::{TWO_CPUS, beside, caches_page_0, comes_to_page_0, uses_page_0};
 
 const CLEAN: Translation = Translation { writable: false, dirty: false, ..PRESENT };
 
@@ -28,20 +29,20 @@ fn put_by_and_retire(world: &World) {
     world.free_frame(1);
 }
 
+/// Relies on the page's absence if its users have flushed by then.
+fn put_by_and_redeem(world: &World) {
+    let deferred = put_by(world, &loom::sync::Mutex::new(()));
+    if world.coherence.redeem(deferred).is_ok() {
+        world.rely_on_absence(0);
+    }
+}
+
 /// CPU 1 comes back from borrowing the space while a page is taken out, whose frame is needed at once.
 pub(crate) const EPOCH_AND_COMING_BACK: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         world.on(1, World::go_lazy);
-        beside(
-            world,
-            |world| {
-                world.activate(0);
-                world.touch(0);
-                world.touch(0);
-            },
-            put_by_and_retire,
-        );
+        beside(world, comes_to_page_0, put_by_and_retire);
     },
     catches: &[Fault::EpochReadLate, Fault::NoFenceBatch],
     ..TWO_CPUS
@@ -51,14 +52,7 @@ pub(crate) const EPOCH_AND_COMING_BACK: Scenario = Scenario {
 pub(crate) const EPOCH_AND_USER: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
-        beside(
-            world,
-            |world| {
-                world.touch(0);
-                world.touch(0);
-            },
-            put_by_and_retire,
-        );
+        beside(world, uses_page_0, put_by_and_retire);
     },
     catches: &[Fault::EpochNotAdvanced, Fault::DeferredNotFlushed, Fault::BatchWithoutGeneration],
     ..TWO_CPUS
@@ -76,12 +70,7 @@ pub(crate) const EPOCH_THAT_IS_REACHED: Scenario = Scenario {
                 world.go_lazy();
                 world.activate(0);
             },
-            |world| {
-                let deferred = put_by(world, &loom::sync::Mutex::new(()));
-                if world.coherence.redeem(deferred).is_ok() {
-                    world.rely_on_absence(0);
-                }
-            },
+            put_by_and_redeem,
         );
     },
     shows: Some(Row::Event(Event::EpochFree)),
@@ -100,12 +89,7 @@ pub(crate) const EPOCH_REACHED_BY_LEAVING: Scenario = Scenario {
                 world.touch(0);
                 world.leave();
             },
-            |world| {
-                let deferred = put_by(world, &loom::sync::Mutex::new(()));
-                if world.coherence.redeem(deferred).is_ok() {
-                    world.rely_on_absence(0);
-                }
-            },
+            put_by_and_redeem,
         );
     },
     shows: Some(Row::Event(Event::EpochFree)),
@@ -121,18 +105,7 @@ pub(crate) const EPOCH_AND_OPERATION: Scenario = Scenario {
         let theirs = lock.clone();
         beside(
             world,
-            move |world| {
-                let mut gather = world.coherence.gather(&world.spaces[0], Cause::Dontneed, ());
-                let guard = theirs.lock().unwrap();
-                gather.settle();
-                if world.tables().entries[0].load(Relaxed) != 0 {
-                    world.tables().entries[0].store(0, Relaxed);
-                    gather.change(0, PAGE, &CLEAN, &ABSENT);
-                }
-                drop(guard);
-                gather.finish().into_inner();
-                assert!(world.find(0).is_none(), "{EARLY_RETURN}: a page was used after it had been dropped");
-            },
+            move |world| drop_page_0(world, &theirs, &CLEAN),
             |world| {
                 let _waits = put_by(world, &lock);
             },

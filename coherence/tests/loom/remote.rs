@@ -6,7 +6,7 @@ use coherence::Fault;
 
 use crate::Scenario;
 use crate::machine::{UNSAFE_FRAME, World};
-use crate::scenarios::{TWO_CPUS, beside, caches_page_0, unhook, unmap};
+use crate::scenarios::{TWO_CPUS, beside, caches_page_0, unhook, unmap, uses_page_0};
 
 const REMOTE: Scenario = Scenario { remote: true, ..TWO_CPUS };
 
@@ -14,14 +14,7 @@ const REMOTE: Scenario = Scenario { remote: true, ..TWO_CPUS };
 pub(crate) const REMOTE_BESIDE_USER_CODE: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
-        beside(
-            world,
-            |world| {
-                world.touch(0);
-                world.touch(0);
-            },
-            |world| unmap(world, 0),
-        );
+        beside(world, uses_page_0, |world| unmap(world, 0));
     },
     catches: &[Fault::RemoteNotAwaited],
     ..REMOTE

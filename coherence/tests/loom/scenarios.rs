@@ -64,20 +64,23 @@ pub(crate) fn caches_page_0(world: &Arc<World>) {
     });
 }
 
+/// The CPU enters space 0, or comes back to it, and uses page 0 twice: also from what the first time has cached.
+pub(crate) fn comes_to_page_0(world: &World) {
+    world.activate(0);
+    uses_page_0(world);
+}
+
+pub(crate) fn uses_page_0(world: &World) {
+    world.touch(0);
+    world.touch(0);
+}
+
 /// CPU 1 comes back from borrowing the space while a page is taken away.
 pub(crate) const COMING_BACK: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         world.on(1, World::go_lazy);
-        beside(
-            world,
-            |world| {
-                world.activate(0);
-                world.touch(0);
-                world.touch(0);
-            },
-            |world| unmap(world, 0),
-        );
+        beside(world, comes_to_page_0, |world| unmap(world, 0));
     },
     catches: &[
         Fault::NoFenceComingBack,
@@ -94,15 +97,7 @@ pub(crate) const ENTERING: Scenario = Scenario {
     script: |world| {
         caches_page_0(world);
         world.on(1, |world| world.activate(1));
-        beside(
-            world,
-            |world| {
-                world.activate(0);
-                world.touch(0);
-                world.touch(0);
-            },
-            |world| unmap(world, 0),
-        );
+        beside(world, comes_to_page_0, |world| unmap(world, 0));
     },
     catches: &[Fault::NoFenceEntering, Fault::GenerationBeforeSetEntering, Fault::NoFenceInitiator],
     ..TWO_CPUS

@@ -3,7 +3,7 @@
 //! One host thread plays every CPU in turn, so an interrupt is taken the moment it is sent. What makes this machine a
 //! hard judge are its caches: each CPU keeps every translation and every upper level it ever walked, until it is told
 //! to drop them. It walks the tables by itself, from the root in memory, and knows nothing of the library's types.
-//! After each operation [`Machine::check_caches`] compares all that is cached with what the tables say now.
+//! After each operation [`TurnEnvironment::check_caches`] compares all that is cached with what the tables say now.
 
 #![allow(unsafe_code, reason = "the edge of a simulated machine: its RAM, and the promises of `Platform`")]
 
