@@ -132,6 +132,7 @@ impl<P: Platform, L> Gather<'_, P, L> {
         if self.coherence.owes_for_batches(self.space) {
             self.coherence.counters().count(Row::Event(Event::BatchSettled));
             self.add(Flush::all());
+            self.concerns_everyone();
         }
     }
 }

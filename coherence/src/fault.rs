@@ -99,6 +99,11 @@ pub enum Fault {
     /// An operation that finds an entry gone which a deferred batch has taken out takes it for flushed.
     DeferredNotSettled,
 
+    /// Who finds a table joins its sharers without a fence.
+    NoFenceSharing,
+    /// An operation reads a table's sharers without a fence after its change.
+    NoFenceBeforeSharers,
+
     // The rest is there for the explorer's past bugs (`machine/src/simulated/past_bugs/`).
     /// Joining `active` is a load and a plain store, without a fence.
     PlainJoin,

@@ -31,7 +31,7 @@
 use crate::fault::Fault;
 use crate::policy::{self, Decision, Translation};
 use crate::sync::is_unwinding;
-use crate::{Cause, Coherence, Event, Flush, Platform, Reason, Row, Space, Why};
+use crate::{Cause, Coherence, Event, Flush, Platform, Reason, Row, SharerSet, Space, Why};
 
 /// The changes of one operation on a space, and a caller's list `L` of what may be freed after they are flushed.
 ///
@@ -48,6 +48,10 @@ pub struct Gather<'a, P: Platform, L> {
     /// Whether all that has to be flushed is so only because the mechanism `clean` is off.
     only_clean: bool,
     meeting: Meeting,
+    /// Whom what is outstanding concerns (`sharers.rs`), but for what has been added since a table was last named.
+    concerned: SharerSet,
+    /// Something has been added since a table was last named: that concerns everyone.
+    is_loose: bool,
     /// `None` only after `finish` took it.
     list: Option<L>,
 }
@@ -85,7 +89,19 @@ impl<P: Platform> Coherence<P> {
         self.tell_devices_first(space);
         let (outstanding, flushed_before, only_clean) = (None, false, true);
         let list = Some(list);
-        Gather { coherence: self, space, cause, outstanding, flushed_before, only_clean, meeting, list }
+        let (concerned, is_loose) = (SharerSet::NOBODY, false);
+        Gather {
+            coherence: self,
+            space,
+            cause,
+            outstanding,
+            flushed_before,
+            only_clean,
+            meeting,
+            concerned,
+            is_loose,
+            list,
+        }
     }
 }
 
@@ -139,7 +155,20 @@ impl<P: Platform, L> Gather<'_, P, L> {
         self.merge(flush);
     }
 
+    /// What was changed or added since a table was last named concerns every CPU.
+    pub fn concerns_everyone(&mut self) {
+        self.concern(SharerSet::EVERYONE);
+    }
+
+    /// What is loose concerns these.
+    pub(crate) fn concern(&mut self, sharers: SharerSet) {
+        if core::mem::take(&mut self.is_loose) {
+            self.concerned = self.concerned.union(sharers);
+        }
+    }
+
     fn merge(&mut self, flush: Flush) {
+        self.is_loose = true;
         if !self.coherence.switches().gather {
             self.carry_out(flush);
             return;
@@ -195,7 +224,10 @@ impl<P: Platform, L> Gather<'_, P, L> {
         if core::mem::replace(&mut self.only_clean, true) {
             self.coherence.counters().count(Row::Event(Event::CleanFlush));
         }
-        self.coherence.flush(self.space, flush, self.cause);
+        let concerned = core::mem::replace(&mut self.concerned, SharerSet::NOBODY);
+        let is_loose = core::mem::take(&mut self.is_loose);
+        let sharers = if is_loose { SharerSet::EVERYONE } else { concerned };
+        self.coherence.flush_among(self.space, flush, self.cause, sharers);
         self.flushed_before = true;
     }
 
@@ -210,6 +242,7 @@ impl<P: Platform, L> Gather<'_, P, L> {
             self.only_clean = false;
             let own = self.outstanding.filter(|_| !self.coherence.has_fault(Fault::NestedForgetsItsOwn));
             self.outstanding = Some(own.map_or(addresses, |flush| flush.merge(&addresses)));
+            self.concerned = SharerSet::EVERYONE;
         }
         if let (Meeting::Flushes(_), true) =
             (self.meeting, self.coherence.has_fault(Fault::WithdrawnBeforeFlush))

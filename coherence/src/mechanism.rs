@@ -25,6 +25,8 @@ names! {
             returns to user mode. Without it, or without lazy, every CPU that uses the address space is interrupted.",
         Unused "unused": "An entry that no CPU has used since it was last flushed is not flushed when it changes: a processor marks an entry \
             as used before it caches it. Without it every entry that was present is.",
+        Sharers "sharers": "Each CPU has upper page tables of its own for a program with several threads, so that an operation tells only \
+            those CPUs that have found the tables in which it changes something. It costs a fault for each CPU and each 2 MiB, and is off unless asked for.",
         Clean "clean": "Write taken from an entry that is not dirty is not flushed: a processor that looks at an entry again before \
             it marks it dirty stores nothing through an old copy of it. Not every processor does, so this is off unless asked for.",
     }
@@ -53,6 +55,8 @@ pub struct Switches {
     pub mode: bool,
     /// See [`Mechanism::Unused`].
     pub unused: bool,
+    /// See [`Mechanism::Sharers`].
+    pub sharers: bool,
     /// See [`Mechanism::Clean`].
     pub clean: bool,
 }
@@ -70,6 +74,7 @@ impl Switches {
         moves: true,
         mode: true,
         unused: true,
+        sharers: false,
         clean: false,
     };
 
@@ -85,6 +90,7 @@ impl Switches {
         moves: false,
         mode: false,
         unused: false,
+        sharers: false,
         clean: false,
     };
 
@@ -125,6 +131,7 @@ impl Switches {
             Mechanism::Moves => self.moves,
             Mechanism::Mode => self.mode,
             Mechanism::Unused => self.unused,
+            Mechanism::Sharers => self.sharers,
             Mechanism::Clean => self.clean,
         }
     }
@@ -141,6 +148,7 @@ impl Switches {
             Mechanism::Moves => &mut self.moves,
             Mechanism::Mode => &mut self.mode,
             Mechanism::Unused => &mut self.unused,
+            Mechanism::Sharers => &mut self.sharers,
             Mechanism::Clean => &mut self.clean,
         }
     }
@@ -169,6 +177,7 @@ impl Switches {
             moves: bits >> Mechanism::Moves as u64 & 1 == 1,
             mode: bits >> Mechanism::Mode as u64 & 1 == 1,
             unused: bits >> Mechanism::Unused as u64 & 1 == 1,
+            sharers: bits >> Mechanism::Sharers as u64 & 1 == 1,
             clean: bits >> Mechanism::Clean as u64 & 1 == 1,
         }
     }
@@ -243,7 +252,7 @@ mod tests {
         let error = Switches::DEFAULT.without("lazy,eager").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no mechanism 'eager'; there are lazy, generations, ranged, promotion, gather, batch, epochs, moves, mode, unused, clean, and \
+            "there is no mechanism 'eager'; there are lazy, generations, ranged, promotion, gather, batch, epochs, moves, mode, unused, sharers, clean, and \
              vanilla for all of them"
         );
     }

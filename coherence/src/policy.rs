@@ -159,6 +159,7 @@ names! {
         LazyCpu "lazy_cpu": "The CPU only borrows the address space; it compares generations before it uses it again.",
         InterruptPending "interrupt_pending": "The CPU had an interrupt on its way that serves this request as well.",
         EpochReached "epoch_reached": "The CPU had flushed since, for another reason, when a frame of a deferred batch was needed.",
+        NotSharing "not_sharing": "The CPU uses the address space, and has never found the table in which something changed.",
         InKernel "in_kernel": "The CPU was in the kernel; it passes a memory barrier, and flushes what it has missed, before it runs user code again.",
         ReachedRemotely "reached_remotely": "The machine dropped it on the CPU without an interrupt.",
         FlushedBeforeRunning "flushed_before_running": "The virtual CPU did not run, and its hypervisor flushes it before it does.",

@@ -47,7 +47,7 @@ use crate::remote::Reach;
 use crate::sync::{Ordering, fence};
 use crate::{
     Cause, Coherence, CpuId, CpuSet, Event, Executed, Flush, Generation, Mode, Outcome, Platform, Reason,
-    Row, Space,
+    Row, SharerSet, Space,
 };
 
 /// The generation up to which a finished flush has made every CPU safe.
@@ -63,7 +63,7 @@ impl FlushedGeneration {
 
 /// Who executes a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Executor {
+pub(crate) enum Executor {
     Initiator {
         /// The others are told remotely.
         remote: bool,
@@ -81,6 +81,17 @@ impl<P: Platform> Coherence<P> {
     /// # Panics
     /// With debug assertions, if interrupts are off.
     pub fn flush(&self, space: &Space, flush: Flush, cause: Cause) -> FlushedGeneration {
+        self.flush_for(space, flush, cause, SharerSet::EVERYONE)
+    }
+
+    /// As [`flush`](Self::flush), where only those sharers may hold the old entries.
+    pub(crate) fn flush_for(
+        &self,
+        space: &Space,
+        flush: Flush,
+        cause: Cause,
+        sharers: SharerSet,
+    ) -> FlushedGeneration {
         debug_assert!(self.platform.interrupts_enabled(), "a flush was requested with interrupts off");
         let me = self.platform.current_cpu();
         if self.is_suppressed(cause) {
@@ -98,7 +109,7 @@ impl<P: Platform> Coherence<P> {
         if !self.has_fault(Fault::NoFenceInitiator) {
             fence(Ordering::SeqCst);
         }
-        let targets = self.targets(space, flush, me);
+        let targets = self.targets(space, flush, me, sharers);
 
         let request = Request { space: space.id(), generation, flush };
         let mut posted = request;
@@ -122,7 +133,7 @@ impl<P: Platform> Coherence<P> {
         self.tell_devices(me, space, flush);
         self.wait_for_remote(&reach);
         self.wait(me, &targets, ticket);
-        if flush.extent == Extent::All {
+        if flush.extent == Extent::All && sharers == SharerSet::EVERYONE {
             self.settle_batches(space, generation);
         }
         FlushedGeneration(generation)
@@ -158,7 +169,7 @@ impl<P: Platform> Coherence<P> {
     }
 
     /// The flush that is executed for the one asked for, by the switches and the ceiling.
-    fn limit(&self, me: CpuId, flush: Flush) -> Flush {
+    pub(crate) fn limit(&self, me: CpuId, flush: Flush) -> Flush {
         if flush.frees_tables() {
             self.count(me, Row::Event(Event::TablesFreed));
         }
@@ -189,17 +200,17 @@ impl<P: Platform> Coherence<P> {
     /// It comes back the other way: joins `active`, fence, compares generations and flushes, leaves `lazy` (release). If it is
     /// missing in `active` since it joins later, its comparison finds this request (the fences), and if it is missing in `lazy`
     /// then this read of `lazy` finds its flush done.
-    fn targets(&self, space: &Space, flush: Flush, me: CpuId) -> CpuSet {
+    fn targets(&self, space: &Space, flush: Flush, me: CpuId, sharers: SharerSet) -> CpuSet {
         let early = self.has_fault(Fault::LazyReadFirst).then(|| space.lazy.load(Ordering::Acquire));
         let mut active = space.active.load(Ordering::Acquire);
         let mut lazy = early.unwrap_or_else(|| space.lazy.load(Ordering::Acquire));
         active.remove(me);
         lazy.remove(me);
         if flush.frees_tables() && !self.has_fault(Fault::LazyNotToldOfTables) {
-            return active.union(&lazy);
+            return self.sharing(me, sharers, active.union(&lazy));
         }
         self.cpu(me).counters.add(Row::Skipped(Reason::LazyCpu), lazy.difference(&active).len() as u64);
-        active
+        self.sharing(me, sharers, active)
     }
 
     /// As [`send`](Self::send), to those who do not hear of it by other means.
@@ -384,7 +395,7 @@ impl<P: Platform> Coherence<P> {
         }
     }
 
-    fn invalidate_range(&self, me: CpuId, range: &PageRange, executor: Executor) {
+    pub(crate) fn invalidate_range(&self, me: CpuId, range: &PageRange, executor: Executor) {
         range.addresses().for_each(|address| self.platform.invalidate_page(address));
         let (ranged, pages) = match executor {
             Executor::Initiator { .. } => (Executed::LocalRanged, Executed::LocalPages),

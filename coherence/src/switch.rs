@@ -57,6 +57,21 @@ impl<P: Platform> Coherence<P> {
     /// # Panics
     /// If `leaving` is not what the CPU has loaded.
     pub fn activate(&self, leaving: Option<&Space>, entering: &Space) {
+        self.activate_at(leaving, entering, (entering.root(), true));
+    }
+
+    /// As [`activate`](Self::activate), for a CPU that has upper tables of its own, where `root` leads to the same leaf tables as the space's own root, or to
+    /// some of them (`sharers.rs`). With `may_keep` false it drops what it has cached of the space since an earlier time. Says whether it has loaded
+    /// the root: not if the CPU has the space loaded, by whatever root.
+    ///
+    /// # Panics
+    /// As `activate`.
+    pub fn activate_at(
+        &self,
+        leaving: Option<&Space>,
+        entering: &Space,
+        (root, may_keep): (u64, bool),
+    ) -> bool {
         let me = self.switching_cpu();
         let private = &self.cpu(me).private.0;
         if private.loaded() == Some(entering.id()) {
@@ -65,9 +80,27 @@ impl<P: Platform> Coherence<P> {
             } else {
                 self.count(me, Row::Switched(Switched::Kept));
             }
-            return;
+            return false;
         }
-        self.enter(me, leaving, entering);
+        self.enter(me, leaving, entering, (root, may_keep));
+        true
+    }
+
+    /// Loads another root of the space that this CPU uses, and drops all that it has cached of it. To be called on the CPU with interrupts off.
+    ///
+    /// # Panics
+    /// If the CPU does not use `loaded`.
+    pub fn load_again(&self, loaded: &Space, root: u64) {
+        let me = self.switching_cpu();
+        self.check_loaded(me, Some(loaded));
+        assert!(self.uses(me, loaded), "a CPU loads another root of a space that it does not use");
+        let private = &self.cpu(me).private.0;
+        let slot = private.slot();
+        let (epoch, generation) = (self.epoch(), loaded.generation());
+        self.platform.load_root(root, self.tag(loaded, slot), false);
+        private.slots.catch_up(slot, generation);
+        self.reach_epoch(me, epoch);
+        self.count(me, Row::Executed(Executed::SwitchFull));
     }
 
     /// From now on this CPU only borrows the space it has loaded: it keeps walking its tables, and uses no translation of the
@@ -159,7 +192,7 @@ impl<P: Platform> Coherence<P> {
         self.count(me, Row::Switched(Switched::Left));
     }
 
-    fn enter(&self, me: CpuId, leaving: Option<&Space>, entering: &Space) {
+    fn enter(&self, me: CpuId, leaving: Option<&Space>, entering: &Space, (root, may_keep): (u64, bool)) {
         self.check_loaded(me, leaving);
         let private = &self.cpu(me).private.0;
         // The CPU may have let go of what the kernel believes it is leaving, in a handler.
@@ -170,6 +203,7 @@ impl<P: Platform> Coherence<P> {
         let generation = self.join(me, entering, Fault::NoFenceEntering, Fault::GenerationBeforeSetEntering);
         let (slot, held) = private.slots.choose(entering.id(), self.platform.tags());
         let keep = (held
+            && may_keep
             && (self.is_fresh(me, slot, generation) || self.has_fault(Fault::NoComparisonEntering)))
             || self.has_fault(Fault::TagKeptForAnother);
         private.slots.assign(slot, entering.id(), generation);
@@ -179,7 +213,7 @@ impl<P: Platform> Coherence<P> {
         if !self.has_fault(Fault::SwitchUnmarked) {
             private.set_none();
         }
-        self.platform.load_root(entering.root(), self.tag(entering, slot), keep);
+        self.platform.load_root(root, self.tag(entering, slot), keep);
         private.set_loaded(entering.id(), slot);
         if self.has_fault(Fault::StaysLazy) {
             private.set_lazy(was_lazy);

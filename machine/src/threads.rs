@@ -252,7 +252,7 @@ impl ThreadEnvironment {
     /// This thread becomes a CPU that runs in the space.
     pub fn enter(&self, cpu: usize, space: &Arc<ThreadSpace>) {
         CPU.set(cpu);
-        self.0.coherence.platform().without_interrupts(|| self.0.coherence.activate(None, space.space()));
+        self.0.coherence.platform().without_interrupts(|| space.activate(None));
         MACHINE.set(Some((self.0.clone(), space.clone())));
     }
 

@@ -30,6 +30,7 @@ use crate::error::{Error, OutOfMemory};
 use crate::frame::FrameNumber;
 use crate::heap::Heap;
 use crate::limits::{Limit, Limits};
+use crate::own_tables::OwnTables;
 use crate::page_table::{Mapping, PageTable};
 use crate::range::PageRange;
 use crate::userfault::Monitors;
@@ -40,6 +41,8 @@ pub struct AddressSpace<E: Environment> {
     space: Space,
     /// The tables, for whoever keeps those that it walks in place by other means than the area lock (`mappings`).
     pub(crate) tables_in_place: PageTable<E>,
+    /// The upper tables that CPUs have for themselves.
+    pub(crate) own_tables: Arc<OwnTables<E>>,
     layout: RwLock<E::AreaLock, Layout<E>>,
     /// While it is held shared, pages of no object, and tables, stay at their addresses.
     pub(crate) places: RwLock<E::AreaLock, ()>,
@@ -112,6 +115,7 @@ impl<E: Environment> AddressSpace<E> {
             environment: environment.clone(),
             space,
             tables_in_place: tables.view(),
+            own_tables: tables.own_tables().clone(),
             layout: RwLock::new(Layout::new(Areas::new(itself.clone()), tables)),
             places: RwLock::new(()),
             limits,
@@ -176,12 +180,12 @@ impl<E: Environment> AddressSpace<E> {
     }
 
     pub(crate) fn changes(&self, cause: Cause) -> Changes<'_, E> {
-        Changes::new(&self.environment, &self.space, cause)
+        Changes::new(&self.environment, (&self.space, &self.own_tables), cause)
     }
 
     /// The changes of a fault, whose table lock is held already and until they are finished.
     pub(crate) fn changes_under_lock(&self, cause: Cause) -> Changes<'_, E> {
-        Changes::under_lock(&self.environment, &self.space, cause)
+        Changes::under_lock(&self.environment, (&self.space, &self.own_tables), cause)
     }
 
     pub(crate) fn is_zero_frame(&self, frame: FrameNumber) -> bool {

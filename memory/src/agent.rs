@@ -49,7 +49,7 @@ impl<E: Environment> AddressSpace<E> {
             return;
         }
         if let Some((old, new)) = leaf.update(page, |old| Some(old.without(Bits::WRITABLE | Bits::DIRTY))) {
-            changes.changed(page, old, new);
+            changes.changed(&leaf, page, old, new);
             changes.finish();
             crate::sync::frame_copied(new.frame());
         }

@@ -122,8 +122,8 @@ impl<E: Environment> AddressSpace<E> {
         let tables = &layout.tables;
         let unhook = |place: &Place<E>| tables.replace_upper(place.start, 1, Entry::EMPTY);
         let unhooked: Vec<Entry> = places.iter().map(unhook).collect();
-        for place in &places {
-            changes.table_unhooked(place.start, LARGE_PAGE_SIZE);
+        for (place, upper) in places.iter().zip(&unhooked) {
+            changes.table_unhooked(place.start, LARGE_PAGE_SIZE, upper.frame());
         }
         if !is_made(Mistake::CollapseCopiedBeforeFlush) {
             changes.flush();

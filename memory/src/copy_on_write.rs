@@ -44,7 +44,7 @@ impl<E: Environment> AddressSpace<E> {
                 Some(old.with_rights(area.rights(), true).with(Bits::ACCESSED | Bits::DIRTY))
             });
             if let Some((old, new)) = raised {
-                changes.changed(page, old, new);
+                changes.changed(&leaf, page, old, new);
             }
             return Ok(Attempt::Done);
         }
@@ -60,7 +60,7 @@ impl<E: Environment> AddressSpace<E> {
         if !was_zero {
             self.environment.frames().copy(old.frame(), copy.number());
         }
-        changes.changed(page, old, Entry::EMPTY);
+        changes.changed(&leaf, page, old, Entry::EMPTY);
         changes.release_later(old.frame());
         let new = Entry::page(copy.into_number(), area.rights(), true).with(Bits::DIRTY);
         debug_assert!(new.permits(Access::WRITE));

@@ -56,7 +56,8 @@ impl<E: Environment> AddressSpace<E> {
     /// # Errors
     /// As [`Fault`] says. After [`Fault::OutOfMemory`] nothing has changed, and the access may be retried.
     pub fn handle_fault(&self, address: u64, access: Access, present: bool) -> Result<(), Fault> {
-        self.resolve(address, access, present, Origin::User)
+        self.resolve(address, access, present, Origin::User)?;
+        Ok(self.link(round_down(address))?)
     }
 
     /// As [`AddressSpace::handle_fault`], whoever's access it is.
@@ -261,7 +262,7 @@ impl<E: Environment> AddressSpace<E> {
         }
         if let Some((old, new)) = leaf.update(page, |old| Some(self.entry_for(area, old))) {
             // Rights are only added (the policy finds that out, and flushes nothing unless it is told to).
-            changes.changed(page, old, new);
+            changes.changed(&leaf, page, old, new);
         }
         // A private page that must be copied first is still not writable: the next look sends it there.
         Attempt::Again

@@ -151,7 +151,7 @@ impl<E: Environment> AddressSpace<E> {
                 if seen.has(Bits::WRITABLE)
                     && let Some((old, new)) = leaf.update(address, |old| Some(old.to_be_shared()))
                 {
-                    changes.changed(address, old, new);
+                    changes.changed(leaf, address, old, new);
                     shared = new;
                 } else if is_made(Mistake::SharedAsUnused) {
                     leaf.update(address, |old| Some(old.unused()));

@@ -15,7 +15,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
 
-use coherence::{CpuId, MAX_CPUS};
+use coherence::{CpuId, MAX_CPUS, Sharers};
 use lock_api::{Mutex, RawMutex};
 
 use crate::buddy::{BlockLink, Buddy, Links, MAX_ORDER};
@@ -41,6 +41,8 @@ pub(crate) struct Metadata<L> {
     pub(crate) table: Mutex<L, u16>,
     /// The page of an object was stored to, and has not been written out since. Means nothing for other frames.
     dirty: AtomicBool,
+    /// For a leaf table: the CPUs that have linked it into upper tables of their own.
+    sharers: Sharers,
     pub(crate) link: BlockLink,
     /// Of the page of a store: on which list it is.
     pub(crate) place: Place,
@@ -157,6 +159,7 @@ impl<L: RawMutex> Frames<L> {
                 place: Place::new(),
                 identity: PageIdentity::new(0),
                 eviction: Mark::new(0),
+                sharers: Sharers::new(),
                 waiting: PlainCount::new(0),
             };
             // SAFETY: inside the carved range (`size` covers `limit` of them), page-aligned, and not yet shared.
@@ -449,6 +452,12 @@ impl<L: RawMutex> Frames<L> {
         assert!(offset <= PAGE && length <= PAGE - offset && frame.index() < self.limit.load(Relaxed));
         // SAFETY: `initialize`'s caller vouched for the direct map up to `limit`.
         unsafe { self.direct_map.load(Relaxed).add(frame.index() * PAGE + offset) }
+    }
+
+    /// The CPUs that have linked a leaf table into upper tables of their own.
+    #[inline]
+    pub(crate) fn sharers(&self, table: FrameNumber) -> &Sharers {
+        &self.metadata(table).sharers
     }
 
     #[allow(unsafe_code)]

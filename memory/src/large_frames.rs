@@ -76,6 +76,7 @@ impl<L: RawMutex> Frames<L> {
     pub(crate) fn begin_table(&self, table: FrameNumber) {
         self.metadata(table).link.set_aside(None);
         *self.metadata(table).table.lock() = 0;
+        self.sharers(table).clear();
     }
 }
 

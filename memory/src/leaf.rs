@@ -5,6 +5,7 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
+use coherence::Sharers;
 use lock_api::MutexGuard;
 
 use crate::entry::Entry;
@@ -18,6 +19,7 @@ pub(crate) struct Leaf<'a, E: Environment> {
     words: &'a [AtomicU64; 512],
     used: MutexGuard<'a, E::TableLock, u16>,
     is_hidden: bool,
+    sharers: &'a Sharers,
 }
 
 /// What [`Leaf::move_entries`] moved.
@@ -55,7 +57,13 @@ impl<'a, E: Environment> Leaf<'a, E> {
     pub(crate) fn lock(environment: &'a E, upper: Entry) -> Self {
         let (frames, table) = (environment.frames(), upper.frame());
         let used = frames.metadata(table).table.lock();
-        Self { words: frames.words(table), used, is_hidden: !upper.is_present() }
+        let sharers = frames.sharers(table);
+        Self { words: frames.words(table), used, is_hidden: !upper.is_present(), sharers }
+    }
+
+    /// The CPUs that have linked the table into upper tables of their own.
+    pub(crate) fn sharers(&self) -> &'a Sharers {
+        self.sharers
     }
 
     /// Whether hardware does not find the table yet (`cut.rs`): no CPU has anything of its entries.

@@ -79,7 +79,7 @@ impl<E: Environment> AddressSpace<E> {
         let mut changes = self.changes_under_lock(Cause::Merge);
         let old = leaf.replace(page, Entry::EMPTY);
         debug_assert!(!old.has(Bits::WRITABLE), "a page that was held still became writable");
-        changes.changed(page, old, Entry::EMPTY);
+        changes.changed(&leaf, page, old, Entry::EMPTY);
         changes.release_later(old.frame());
         changes.finish();
         leaf.replace(page, old.with_frame(kept.clone().into_number()));

@@ -7,6 +7,14 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(simulated), allow(unreachable_pub, dead_code, reason = "asked about, but never chosen"))]
 pub enum Mistake {
+    /// A CPU links a leaf table into tables of its own before it joins the table's sharers.
+    LinkedBeforeJoining,
+    /// A CPU links a leaf table into tables of its own and does not join the table's sharers.
+    LinkedWithoutJoining,
+    /// A leaf table that is taken out stays linked in CPUs' own tables.
+    LinksLeftBehind,
+    /// A CPU that found all tables goes over to its own with what it has cached.
+    FinderKeepsTranslations,
     /// A copied page's new frame is mapped before the flush of the old one.
     CopyMappedBeforeFlush,
     /// Frames go back to the allocator before the flush.

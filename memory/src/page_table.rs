@@ -1,7 +1,8 @@
 //! The page tables of one address space: four levels, one lock per table.
 //!
-//! Nothing outside this module knows that there is one root: others ask for the locked leaf table of an address and
-//! get a [`Leaf`], or walk all leaf tables of a range. (A later version may give CPUs upper levels of their own.)
+//! Nothing outside this module walks from the root: others ask for the locked leaf table of an address and
+//! get a [`Leaf`], or walk all leaf tables of a range. CPUs may have upper tables of their own besides, which lead to the same leaf tables
+//! (`own_tables`): what is taken out here is taken out there.
 //!
 //! Protocol:
 //! * A leaf table's entries change only under its lock. Hardware sets accessed and dirty bits meanwhile, so every
@@ -13,6 +14,7 @@
 //! * A table that was taken out is handed to the caller, who may free it only through a finished gather.
 //! * `Metadata::table` counts a table's entries in use; it says at once whether a table holds anything.
 
+use alloc::sync::Arc;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::entry::{Bits, Entry};
@@ -22,13 +24,14 @@ use crate::frame::FrameNumber;
 use crate::large_entry::Large;
 use crate::leaf::Leaf;
 use crate::mistake::{Mistake, is_made};
+use crate::own_tables::OwnTables;
 use crate::range::{PAGE_SIZE, PageRange};
 use crate::sync::load_unhooked;
 
 /// The root's level; leaves are level 0.
-const ROOT_LEVEL: usize = 3;
+pub(crate) const ROOT_LEVEL: usize = 3;
 /// Entries of the root that belong to user space.
-const USER_ENTRIES: usize = 256;
+pub(crate) const USER_ENTRIES: usize = 256;
 /// Bytes that one leaf table maps.
 pub(crate) const LEAF_SPAN: u64 = span(1);
 
@@ -45,6 +48,7 @@ pub(crate) const fn index(address: u64, level: usize) -> usize {
 pub(crate) struct PageTable<E: Environment> {
     environment: E,
     root: FrameNumber,
+    own_tables: Arc<OwnTables<E>>,
     /// Whether the tables end with this.
     owns: bool,
 }
@@ -52,14 +56,27 @@ pub(crate) struct PageTable<E: Environment> {
 impl<E: Environment> PageTable<E> {
     /// Tables that map nothing in the user half.
     pub(crate) fn new(environment: &E) -> Result<Self, OutOfMemory> {
+        let root = Self::allocate_root(environment)?;
+        let own_tables = OwnTables::new(environment);
+        Ok(Self { environment: environment.clone(), root, own_tables, owns: true })
+    }
+
+    /// A root with the kernel's half and nothing else.
+    pub(crate) fn allocate_root(environment: &E) -> Result<FrameNumber, OutOfMemory> {
         let root = Self::allocate_table(environment)?;
         environment.fill_kernel_half(&environment.frames().words(root)[USER_ENTRIES..]);
-        Ok(Self { environment: environment.clone(), root, owns: true })
+        Ok(root)
+    }
+
+    /// The upper tables that CPUs have for themselves.
+    pub(crate) fn own_tables(&self) -> &Arc<OwnTables<E>> {
+        &self.own_tables
     }
 
     /// The same tables again, for walks; they do not end with this.
     pub(crate) fn view(&self) -> Self {
-        Self { environment: self.environment.clone(), root: self.root, owns: false }
+        let own_tables = self.own_tables.clone();
+        Self { environment: self.environment.clone(), root: self.root, own_tables, owns: false }
     }
 
     /// What a CPU loads to use these tables.
@@ -67,7 +84,7 @@ impl<E: Environment> PageTable<E> {
         self.root.address()
     }
 
-    fn allocate_table(environment: &E) -> Result<FrameNumber, OutOfMemory> {
+    pub(crate) fn allocate_table(environment: &E) -> Result<FrameNumber, OutOfMemory> {
         let table = environment.frames().allocate_user(environment.current_cpu())?;
         environment.frames().zero(table);
         environment.frames().begin_table(table);
@@ -193,7 +210,7 @@ impl<E: Environment> PageTable<E> {
 
     /// What there is on the way to the entry of a small page.
     #[inline]
-    fn lowest(&self, address: u64) -> Lowest {
+    pub(crate) fn lowest(&self, address: u64) -> Lowest {
         let table = match self.table_number(address, 1) {
             Ok(table) => table,
             Err(missing) => return Lowest::Missing(missing),
@@ -254,6 +271,9 @@ impl<E: Environment> PageTable<E> {
         let word = &self.environment.frames().words(table)[index(address, level)];
         let old = Entry::from_bits(word.swap(new.bits(), AcqRel));
         *used = *used + u16::from(!new.is_empty()) - u16::from(!old.is_empty());
+        if !old.is_empty() {
+            self.own_tables.unlink_all(address, level);
+        }
         old
     }
 
@@ -345,6 +365,9 @@ impl<E: Environment> PageTable<E> {
             }
         }
         debug_assert!(level > 0 || *frames.metadata(table).table.lock() == 0, "a table in use was taken out");
+        if level == 0 && self.own_tables.are_there() {
+            self.own_tables.unlink(start);
+        }
         taken(start, span(level + 1), table);
     }
 }
@@ -356,7 +379,7 @@ pub(crate) enum Mapping<'m, 'a, E: Environment> {
 }
 
 /// Where a walk to the entry of a small page ends.
-enum Lowest {
+pub(crate) enum Lowest {
     /// At the entry that leads to its leaf table.
     Leaf(Entry),
     /// At the entry of a large page, and the table that this is in.
@@ -366,7 +389,7 @@ enum Lowest {
 }
 
 /// Where a walk ended too early: the table whose entry is empty, and that table's level.
-struct Missing {
+pub(crate) struct Missing {
     table: FrameNumber,
     level: usize,
 }

@@ -95,7 +95,7 @@ impl<E: Environment> AddressSpace<E> {
                     (new != old).then_some(new)
                 });
                 if let Some((old, new)) = changed.filter(|_| !leaf.is_hidden()) {
-                    changes.changed(address, old, new);
+                    changes.changed(leaf, address, old, new);
                 }
             }
         });

@@ -187,7 +187,7 @@ impl<'a, E: Environment> Relocation<'a, E> {
             Step::Skip(_) => return Ok(()),
             Step::Table(level, table) => {
                 tables.replace_upper(part.start(), level, Entry::EMPTY);
-                self.changes.table_moved(part.start(), span(level));
+                self.changes.table_moved(part.start(), level, table.frame());
                 tables.replace_upper(to, level, table);
             }
             Step::Large => self.move_large(tables, part, to)?,
@@ -212,7 +212,8 @@ impl<'a, E: Environment> Relocation<'a, E> {
         debug_assert!(is_same || to_leaf.is_some(), "a large page where nothing is mapped");
         let moved = from_leaf.move_entries(part, to_leaf.as_mut(), to);
         let shift = if is_made(Mistake::MoveFlushedWhereItWent) { to - part.start() } else { 0 };
-        self.changes.emptied(moved.first + shift, moved.last + shift, moved.present, moved.absent);
+        let addresses = (moved.first + shift, moved.last + shift);
+        self.changes.emptied(&from_leaf, addresses, (moved.present, moved.absent));
         Ok(())
     }
 

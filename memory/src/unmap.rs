@@ -110,7 +110,7 @@ impl<E: Environment> AddressSpace<E> {
                 continue;
             }
             if !leaf.is_hidden() {
-                changes.changed(address, old, left);
+                changes.changed(leaf, address, old, left);
             }
             if old.has(Bits::DIRTY) {
                 self.environment.frames().note_dirty(old.frame());

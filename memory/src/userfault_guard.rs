@@ -89,7 +89,7 @@ impl<E: Environment> AddressSpace<E> {
                     old.has(Bits::GUARDED).then(|| self.unguarded(area, old.without(Bits::GUARDED)))
                 });
                 if let Some((old, new)) = changed {
-                    changes.changed(address, old, new);
+                    changes.changed(leaf, address, old, new);
                 }
             }
         });
@@ -140,7 +140,7 @@ fn guard_leaf<E: Environment>(
         // Also of a page that is in a slot. (A guard alone is one already.)
         let guarded = |old: Entry| (!old.has(Bits::GUARDED)).then(|| old.guarded());
         if let Some((old, new)) = leaf.update(address, guarded) {
-            changes.changed(address, old, new);
+            changes.changed(leaf, address, old, new);
         }
     }
 }

@@ -273,7 +273,7 @@ impl TurnEnvironment {
         let leaving = self.0.loaded.lock().unwrap()[cpu].clone();
         let platform = self.0.coherence.platform();
         platform.without_interrupts(|| {
-            self.0.coherence.activate(leaving.as_ref().map(|space| space.space()), space.space());
+            space.activate(leaving.as_ref().map(|space| space.space()));
         });
         self.0.loaded.lock().unwrap()[cpu] = Some(space.clone());
         platform.cpus.lock().unwrap()[cpu].is_lazy = false;

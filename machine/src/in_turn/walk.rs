@@ -162,7 +162,7 @@ impl TurnEnvironment {
         let cpus = self.0.coherence.platform().cpus.lock().unwrap();
         let loaded = self.0.loaded.lock().unwrap();
         for (number, cpu) in cpus.iter().enumerate().filter(|(_, cpu)| cpu.root != KERNEL_ROOT) {
-            assert_eq!(loaded[number].as_ref().map(|space| space.space().root()), Some(cpu.root));
+            assert!(loaded[number].as_ref().is_some_and(|space| space.is_loaded_by(cpu.root)));
             for (region, leaf) in &cpu.upper_levels {
                 let now = self.walk_to_leaf(cpu.root, region << 21);
                 assert_eq!(

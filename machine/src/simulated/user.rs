@@ -78,7 +78,7 @@ impl SimulatedEnvironment {
         self.leave_user();
         self.abandon_sequence();
         let was_masked = explorer::mask(true);
-        self.0.coherence.activate(leaving.as_ref().map(|space| space.space()), entering.space());
+        entering.activate(leaving.as_ref().map(|space| space.space()));
         {
             let mut hidden = self.0.hidden();
             (hidden.loaded[cpu], hidden.modes[cpu]) = (Some(entering), Mode::User);
