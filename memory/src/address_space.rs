@@ -29,6 +29,7 @@ use crate::environment::Environment;
 use crate::error::{Error, OutOfMemory};
 use crate::frame::FrameNumber;
 use crate::heap::Heap;
+use crate::homes::Homes;
 use crate::limits::{Limit, Limits};
 use crate::own_tables::OwnTables;
 use crate::page_table::{Mapping, PageTable};
@@ -66,6 +67,8 @@ pub(crate) struct Layout<E: Environment> {
     pub(crate) areas: Areas<E>,
     pub(crate) tables: PageTable<E>,
     pub(crate) heap: Heap,
+    /// Where CPUs place small mappings that shall lie apart from others'.
+    pub(crate) homes: Box<Homes>,
     /// How what is mapped from now on is locked.
     pub(crate) locks_to_come: AreaFlags,
     /// Who watches areas.
@@ -78,9 +81,9 @@ pub(crate) struct Layout<E: Environment> {
 
 impl<E: Environment> Layout<E> {
     fn new(areas: Areas<E>, tables: PageTable<E>) -> Self {
-        let (heap, monitors) = (Heap::default(), Monitors::new());
+        let (heap, homes, monitors) = (Heap::default(), Box::new(Homes::new()), Monitors::new());
         let locks_to_come = AreaFlags::empty();
-        Self { areas, tables, heap, locks_to_come, monitors, announcements: None, has_ended: false }
+        Self { areas, tables, heap, homes, locks_to_come, monitors, announcements: None, has_ended: false }
     }
 }
 

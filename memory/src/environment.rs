@@ -41,6 +41,11 @@ pub trait Environment: Clone + Send + Sync + 'static {
     /// The CPU that runs this. A stale answer costs speed only.
     fn current_cpu(&self) -> CpuId;
 
+    /// A number for the thread that runs this: mappings of threads with other numbers are placed apart from its own, as far as that goes.
+    fn current_thread(&self) -> u64 {
+        self.current_cpu().index() as u64
+    }
+
     /// Called now and then in long loops, with only an area lock held: lets others run.
     fn yield_if_needed(&self) {}
 }

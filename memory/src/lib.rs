@@ -50,6 +50,7 @@ mod frame_list;
 mod frames;
 mod heap;
 mod hole;
+mod homes;
 mod incore;
 mod large;
 mod large_entry;

@@ -13,6 +13,7 @@ use crate::areas::{LOWEST_PLACEMENT, STACK_GUARD, gap_end_below};
 use crate::backing::BackingRef;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::homes::place_apart;
 use crate::range::{PageRange, RangeError, USER_END, round_down, round_up};
 use crate::rights::Rights;
 
@@ -74,7 +75,8 @@ impl<E: Environment> AddressSpace<E> {
         let length = round_up(request.length).ok_or(Error::OutOfMemory)?;
         let mut layout = self.exclusive();
         layout.areas.check_count(1)?;
-        let range = find_place(&mut layout, request.place, length)?;
+        let apart = self.apart(length);
+        let range = find_place(&mut layout, request.place, length, apart)?;
         if request.flags.contains(AreaFlags::LOCKED) {
             self.check_locking()?;
         }
@@ -123,11 +125,12 @@ impl<E: Environment> AddressSpace<E> {
     }
 }
 
-/// Decides where a mapping of `length` bytes goes.
+/// Decides where a mapping of `length` bytes goes; if that is left open, apart from what other threads map than this one.
 pub(crate) fn find_place<E: Environment>(
     layout: &mut Layout<E>,
     place: Place,
     length: u64,
+    apart: Option<u64>,
 ) -> Result<PageRange, Error> {
     match place {
         Place::Fixed(address) => fixed_range(address, length),
@@ -143,7 +146,8 @@ pub(crate) fn find_place<E: Environment>(
             {
                 return Ok(range);
             }
-            layout.areas.place(length, PLACEMENT_TOP).ok_or(Error::OutOfMemory)
+            let apart = apart.and_then(|thread| place_apart(layout, length, thread, PLACEMENT_TOP));
+            apart.or_else(|| layout.areas.place(length, PLACEMENT_TOP)).ok_or(Error::OutOfMemory)
         }
         Place::Low { hint } => {
             let hinted = hinted(layout, round_down(hint), length);

@@ -82,7 +82,7 @@ impl<E: Environment> AddressSpace<E> {
         if !request.may_move {
             return Err(Error::OutOfMemory);
         }
-        let target = find_place(layout, Place::Anywhere { hint: 0 }, new_length)?;
+        let target = find_place(layout, Place::Anywhere { hint: 0 }, new_length, self.apart(new_length))?;
         self.move_mapping(layout, request, target, old_length)
     }
 
@@ -110,7 +110,7 @@ impl<E: Environment> AddressSpace<E> {
             request.old_length = request.new_length;
         }
         self.check_resize(layout, request)?;
-        let target = find_place(layout, place, request.new_length)?;
+        let target = find_place(layout, place, request.new_length, self.apart(request.new_length))?;
         self.move_mapping(layout, request, target, told_length)
     }
 

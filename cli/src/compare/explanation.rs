@@ -262,6 +262,12 @@ fn in_words(reason: Reason, times: u64) -> Option<String> {
                 often(times)
             )
         }
+        Reason::NotSharing => {
+            format!(
+                "a CPU that had never come to the memory that changed was spared an interrupt {}",
+                often(times)
+            )
+        }
         Reason::InKernel => format!("a CPU in the kernel was spared an interrupt {}", often(times)),
         Reason::SharedRound => {
             format!("another thread's barrier served {}", count(times, "further call"))

@@ -51,6 +51,10 @@ impl Environment for Kernel {
         frames::this_cpu()
     }
 
+    fn current_thread(&self) -> u64 {
+        task::current().thread().map_or(0, |thread| u64::from(thread.id()))
+    }
+
     fn yield_if_needed(&self) {
         task::yield_if_needed();
     }

@@ -8,6 +8,7 @@ use super::thread::Template;
 use super::thread_group::Inherited;
 use super::{Process, Thread, UserSpace, current};
 use crate::arch::TrapFrame;
+use crate::cpu;
 use crate::files::ProcessFile;
 use crate::memory::user;
 use crate::sync::InterruptLock;
@@ -124,6 +125,9 @@ pub(crate) fn clone(trap: &TrapFrame, request: Request) -> Result<u32, Errno> {
         Thread::new(id, process, template(&parent, &request, release.clone())?)
     };
     let task = new_task(trap, &parent, &thread, &request)?;
+    if request.flags.contains(CloneFlags::VM) && !vfork {
+        part_memory(&parent);
+    }
     let descriptor = request.flags.contains(CloneFlags::PIDFD).then(|| give_descriptor(&parent, &thread, &request));
     let descriptor = descriptor.transpose()?;
     store_ids(&thread, &request);
@@ -161,6 +165,14 @@ fn check_count(parent: &Thread) -> Result<(), Errno> {
     // One that has ended counts until somebody has waited for it.
     let count: usize = of_user.map(|member| member.process.thread_count().max(1)).sum();
     if (count as u64) < most { Ok(()) } else { Err(Errno::EAGAIN) }
+}
+
+/// From its second thread on a program's CPUs have upper page tables of their own. (Who waits until the other one is gone has no second.)
+fn part_memory(parent: &Thread) {
+    if let Some(memory) = parent.process().memory() {
+        // If there is no room for them, all CPUs go on with the same.
+        let _ = memory.space().part(cpu::count());
+    }
 }
 
 fn new_process(parent: &Thread, id: u32, flags: CloneFlags) -> Result<Arc<Process>, Errno> {

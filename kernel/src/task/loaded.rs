@@ -66,7 +66,7 @@ fn load(here: &Loaded, entering: &Arc<AddressSpace>) {
     if !same {
         declaration::declare_loaded(entering.space());
     }
-    COHERENCE.activate(space.as_ref().map(|loaded| loaded.space()), entering.space());
+    entering.activate(space.as_ref().map(|loaded| loaded.space()));
     if !same {
         let before = space.replace(entering.clone());
         debug_assert!(retired.is_none(), "two switches without a drop between them");
