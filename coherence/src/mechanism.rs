@@ -1,5 +1,5 @@
 //! The mechanisms that avoid interrupts and flushes, each of which can be turned off to measure what it does. All are on by default
-//! but those that not every processor can bear.
+//! but those that not every processor or program can bear.
 
 use core::fmt;
 
@@ -62,7 +62,7 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// What is on unless somebody says otherwise: all that any processor can bear.
+    /// What is on unless somebody says otherwise: all that any processor and any program can bear.
     pub const DEFAULT: Self = Switches {
         lazy: true,
         generations: true,
@@ -242,9 +242,9 @@ mod tests {
     }
 
     #[test]
-    fn what_not_every_processor_can_bear_is_off_by_default() {
+    fn what_not_every_machine_or_program_can_bear_is_off_by_default() {
         let off = Mechanism::ALL.into_iter().filter(|mechanism| !Switches::DEFAULT.has(*mechanism));
-        assert_eq!(off.collect::<std::vec::Vec<_>>(), [Mechanism::Clean]);
+        assert_eq!(off.collect::<std::vec::Vec<_>>(), [Mechanism::Sharers, Mechanism::Clean]);
     }
 
     #[test]

@@ -167,6 +167,21 @@ impl Machine {
         });
     }
 
+    /// As `run`, by a root of the CPU's own.
+    pub(crate) fn run_at(&self, cpu: usize, space: &Arc<Space>, root: (u64, bool)) -> bool {
+        let mut is_loaded = false;
+        self.switch(cpu, Mode::User, |loaded| {
+            is_loaded = self.coherence.activate_at(loaded.as_deref(), space, root);
+            *loaded = Some(space.clone());
+        });
+        is_loaded
+    }
+
+    /// This CPU loads another root of the space that it uses.
+    pub(crate) fn load_again(&self, space: &Space, root: u64) {
+        self.hardware().without_interrupts(|| self.coherence.load_again(space, root));
+    }
+
     /// A mistake of a kernel: on CPU 0, it does not say what the CPU leaves.
     pub(crate) fn activate_forgetting(&self, space: &Arc<Space>) {
         self.hardware().without_interrupts(|| self.coherence.activate(None, space));

@@ -9,6 +9,7 @@ mod interrupts;
 mod machine;
 mod modes;
 mod remote;
+mod sharers;
 mod unused;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

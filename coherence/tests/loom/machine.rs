@@ -62,7 +62,8 @@ impl World {
     #[inline(never)]
     fn coherence(setting: &Setting) -> Box<Coherence<Hardware>> {
         let hardware = Hardware::new(setting);
-        Box::new(Coherence::new(hardware, Switches::DEFAULT).with_fault(setting.fault))
+        let switches = Switches { sharers: true, ..Switches::DEFAULT };
+        Box::new(Coherence::new(hardware, switches).with_fault(setting.fault))
     }
 
     pub(crate) fn hardware(&self) -> &Hardware {
@@ -114,6 +115,11 @@ impl World {
     /// A system call begins.
     pub(crate) fn leave_user(&self) {
         self.hardware().without_interrupts(|| self.coherence.leave_user());
+    }
+
+    /// Loads the root of space 0 once more, and drops what is cached of it.
+    pub(crate) fn drop_and_reload(&self) {
+        self.hardware().without_interrupts(|| self.coherence.load_again(&self.spaces[0], 0));
     }
 
     pub(crate) fn go_lazy(&self) {

@@ -19,6 +19,7 @@ mod operations;
 mod registration;
 mod remote;
 mod scenarios;
+mod sharers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

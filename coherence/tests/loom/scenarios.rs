@@ -18,6 +18,7 @@ use crate::mode::*;
 use crate::operations::*;
 use crate::registration::*;
 use crate::remote::*;
+use crate::sharers::*;
 
 pub(crate) const TWO_CPUS: Scenario = Scenario {
     cpus: 2,
@@ -258,6 +259,8 @@ tests! {
     epoch_and_user: EPOCH_AND_USER,
     epoch_that_is_reached: EPOCH_THAT_IS_REACHED,
     epoch_reached_by_leaving: EPOCH_REACHED_BY_LEAVING,
+    finding_a_table: FINDING_A_TABLE,
+    leaving_a_table: LEAVING_A_TABLE,
     epoch_and_operation: EPOCH_AND_OPERATION,
     barrier_beside_user_code: BESIDE_USER_CODE,
     barrier_beside_a_crossing: BESIDE_A_CROSSING,

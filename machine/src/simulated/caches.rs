@@ -64,6 +64,8 @@ impl Translation {
 pub(super) struct Upper {
     /// The root of the space that it is of.
     pub(super) root: u64,
+    /// The root that it was found from.
+    pub(super) walked: u64,
     /// Its address.
     pub(super) table: u64,
     /// Who freed it, if it has been.
@@ -75,8 +77,10 @@ pub(super) struct Upper {
 /// A CPU's caches.
 #[derive(Debug, Default)]
 pub(super) struct Caches {
-    /// The root that is walked from; 0 is the kernel's, which maps nothing here.
+    /// The root of the space that is loaded; 0 is the kernel's, which maps nothing here.
     pub(super) root: u64,
+    /// The root that is walked from: that, or one that the CPU has for itself.
+    pub(super) walked: u64,
     /// The tag under which is cached.
     pub(super) tag: u16,
     /// Who freed the root, if it has been.
@@ -155,7 +159,7 @@ impl Caches {
     }
 
     pub(super) fn state(&self) -> Digest {
-        let mut digest = Digest::EMPTY.with(self.root).with(u64::from(self.tag));
+        let mut digest = Digest::EMPTY.with(self.root).with(self.walked).with(u64::from(self.tag));
         digest = digest.with(u64::from(self.root_freed.is_some()));
         for ((tag, page), translation) in &self.translations {
             digest = digest.with(u64::from(*tag)).with(*page).with(translation.state().number());

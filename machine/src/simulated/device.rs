@@ -55,7 +55,9 @@ impl SimulatedEnvironment {
         let space = self.space(number);
         self.0.coherence.attach_device(space.space());
         let device = self.0.device().expect("the scenario has a device");
-        self.0.hidden().caches[device].root = space.space().root();
+        let root = space.space().root();
+        let caches = &mut self.0.hidden().caches[device];
+        (caches.root, caches.walked) = (root, root);
         explorer::narrate(|| "lets the device begin".to_owned());
     }
 
@@ -67,7 +69,7 @@ impl SimulatedEnvironment {
             let mut hidden = self.0.hidden();
             let caches = &mut hidden.caches[device];
             caches.drop_all_under(None);
-            (caches.root, caches.root_freed) = (0, None);
+            (caches.root, caches.walked, caches.root_freed) = (0, 0, None);
         }
         explorer::narrate(|| "has stopped the device".to_owned());
         self.0.coherence.detach_device(self.space(number).space());
@@ -90,6 +92,13 @@ impl SimulatedEnvironment {
 }
 
 impl Machine {
+    /// The root of the space for which a CPU loads this one.
+    pub(super) fn space_loaded_by(&self, root: u64) -> u64 {
+        let hidden = self.hidden();
+        let space = hidden.spaces.iter().find(|space| space.is_loaded_by(root));
+        space.map_or(root, |space| space.space().root())
+    }
+
     /// This CPU orders the device to drop something, and waits until it has.
     pub(super) fn order_device(&self, root: u64, flush: &coherence::Flush) {
         let Some(device) = self.device() else { return };

@@ -95,7 +95,7 @@ impl Oracle {
             for upper in cache.uppers.values_mut().filter(|upper| upper.table == frame) {
                 upper.freed.get_or_insert_with(why);
             }
-            if cache.root == frame {
+            if cache.walked == frame {
                 cache.root_freed.get_or_insert_with(why);
             }
         }
@@ -205,7 +205,7 @@ impl Oracle {
             let (start, length) = (number * reach(level + 1), reach(level + 1));
             let Ok(range) = PageRange::new(start, length) else { continue };
             let is_concerned = upper.root == operation.root && operation.range.intersection(&range).is_some();
-            if is_concerned && !is_met(&range) && now(upper.root, start, *level) != Some(upper.table) {
+            if is_concerned && !is_met(&range) && now(upper.walked, start, *level) != Some(upper.table) {
                 upper.moved.get_or_insert_with(|| {
                     format!(
                         "D3, linearizable returns: {} by CPU {} has returned, and the tables do not lead there any more",

@@ -130,11 +130,13 @@ unsafe impl Platform for SimulatedPlatform {
     }
 
     fn load_root(&self, root: u64, tag: Tag, keep: bool) {
+        let space = self.machine().space_loaded_by(root);
         self.instruct(
             || format!("loads root {:x}{}", root >> 12, if keep { ", keeping what it has" } else { "" }),
             |hidden, cpu| {
                 let caches = &mut hidden.caches[cpu];
-                (caches.root, caches.tag, caches.root_freed) = (root, tag.number(), None);
+                (caches.root, caches.walked) = (space, root);
+                (caches.tag, caches.root_freed) = (tag.number(), None);
                 if !keep {
                     caches.drop_tag(tag.number());
                 }
@@ -151,7 +153,8 @@ unsafe impl Platform for SimulatedPlatform {
                 if !has_tags {
                     caches.drop_tag(caches.tag);
                 }
-                (caches.root, caches.tag, caches.root_freed) = (0, Tag::KERNEL.number(), None);
+                (caches.root, caches.walked) = (0, 0);
+                (caches.tag, caches.root_freed) = (Tag::KERNEL.number(), None);
             },
         );
     }

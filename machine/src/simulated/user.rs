@@ -279,6 +279,12 @@ impl SimulatedEnvironment {
         mapped.expect("a scenario maps what can be mapped");
     }
 
+    /// The program gets a second thread: each of so many CPUs has upper tables of its own from now on.
+    pub(super) fn part(&self, cpus: usize) {
+        let space = self.loaded();
+        self.system_call(|| space.part(cpus)).expect("a scenario has room for that");
+    }
+
     /// `munmap`.
     pub(super) fn unmap(&self, range: PageRange) {
         let space = self.loaded();

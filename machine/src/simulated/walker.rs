@@ -60,8 +60,8 @@ impl Machine {
         if caches.translations.contains_key(&(caches.tag, page)) {
             // A walker may go for a page of another size all the same.
             return caches.is_large(page)
-                && self.table_in_memory(caches.root, page, 0).is_some()
-                && self.entry_in_memory(caches.root, page) & PRESENT != 0;
+                && self.table_in_memory(caches.walked, page, 0).is_some()
+                && self.entry_in_memory(caches.walked, page) & PRESENT != 0;
         }
         let (level, table) = start(caches, page);
         // To walk through a freed table is wrong whatever is found there.
@@ -152,7 +152,7 @@ impl Machine {
     fn walk_down(&self, hidden: &mut Hidden, cpu: usize, page: u64) -> Option<(usize, u64)> {
         let caches = &hidden.caches[cpu];
         let (mut level, mut table) = start(caches, page);
-        let (moved, root) = (moved(caches, page), caches.root);
+        let (moved, root, walked) = (moved(caches, page), caches.root, caches.walked);
         if let Some(why) = freed(caches, level, page) {
             let reason = if level < ROOT_LEVEL { "an upper level that it has cached" } else { "its root" };
             let who = hidden.oracle.name(cpu);
@@ -171,7 +171,7 @@ impl Machine {
             level -= 1;
             table = entry & FRAME;
             let caches = &mut hidden.caches[cpu];
-            let upper = Upper { root, table, freed: None, moved: moved.clone() };
+            let upper = Upper { root, walked, table, freed: None, moved: moved.clone() };
             caches.uppers.insert((caches.tag, level, page / reach(level + 1)), upper);
             if !hidden.oracle.is_owned(table) {
                 let who = hidden.oracle.name(cpu);
@@ -239,5 +239,5 @@ fn start(caches: &Caches, page: u64) -> (usize, u64) {
         let upper = caches.uppers.get(&(caches.tag, level, page / reach(level + 1)))?;
         Some((level, upper.table))
     });
-    cached.unwrap_or((ROOT_LEVEL, caches.root))
+    cached.unwrap_or((ROOT_LEVEL, caches.walked))
 }

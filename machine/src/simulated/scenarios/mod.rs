@@ -26,6 +26,7 @@ pub(super) mod remove;
 pub(super) mod rounds;
 pub(super) mod sequences;
 pub(super) mod several;
+pub(super) mod sharers;
 pub(super) mod stepwise_moves;
 pub(super) mod swap;
 pub(super) mod switch;
@@ -218,6 +219,11 @@ pub(super) const ALL: &[&Scenario] = &[
     &reclaim::RECLAIM_AND_MUNMAP_BY_HYPERCALL,
     &reclaim::RECLAIM_WHILE_ENTERING,
     &reclaim::RECLAIM_WHILE_ENTERING_A_SHARED_TAG,
+    &sharers::SHARER_AND_DROP,
+    &sharers::SHARER_AND_OWNER,
+    &sharers::SHARER_AND_MUNMAP,
+    &sharers::SHARER_AND_FORK,
+    &sharers::SHARER_OF_ALL,
     &swap::SWAP_AND_WRITER,
     &swap::SWAP_AND_DROP,
     &swap::SWAP_TWICE_INTO_ONE_SLOT,
