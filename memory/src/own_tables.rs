@@ -122,8 +122,12 @@ impl<E: Environment> OwnTables<E> {
         };
         let found_all = self.finders.contains(me);
         let may_keep = !found_all || is_made(Mistake::FinderKeepsTranslations);
-        if coherence.activate_at(leaving, entering, (root.address(), may_keep)) && found_all {
-            self.finders.leave(me);
+        let is_loaded = coherence.activate_at(leaving, entering, (root.address(), may_keep));
+        match (found_all, is_loaded) {
+            (false, _) => {}
+            (true, true) => self.finders.leave(me),
+            // It only borrowed the space, by the root that it had.
+            (true, false) => self.go_over(entering),
         }
     }
 

@@ -188,6 +188,28 @@ fn who_comes_to_a_large_page_finds_all_tables_from_then_on() {
 }
 
 #[test]
+fn who_borrowed_the_space_before_goes_over_when_it_comes_back() {
+    let environment = TurnEnvironment::new(Switches { sharers: true, ..Switches::DEFAULT });
+    let space = environment.space();
+    map(&space, BASE, TABLE);
+    for cpu in [1, 0] {
+        environment.be(cpu);
+        environment.activate(&space);
+        environment.store(&space, BASE, 1).unwrap();
+        if cpu == 1 {
+            environment.go_lazy();
+        }
+    }
+    space.part(CPUS).unwrap();
+    environment.be(1);
+    environment.activate(&space);
+    environment.be(0);
+    environment.store(&space, BASE, 1).unwrap();
+    assert_eq!(environment.interrupts_of(|| drop_page(&space, BASE)), 0, "CPU 1 has nothing any more");
+    environment.check_caches();
+}
+
+#[test]
 fn a_fork_tells_those_that_may_hold_what_becomes_shared() {
     let (environment, space) = parted();
     for cpu in 1..CPUS {
