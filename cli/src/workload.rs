@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use serde::Deserialize;
@@ -15,6 +16,9 @@ use crate::project;
 use crate::qemu::Disk;
 use crate::result::Description;
 use crate::size::Memory;
+
+/// How many builds were begun: each has its number.
+static BUILDS: AtomicU64 = AtomicU64::new(0);
 
 /// One folder of `workloads/`.
 #[derive(Clone, Debug)]
@@ -169,8 +173,10 @@ impl Workload {
         if let Some(reason) = self.missing() {
             return Err(Failure::host(attempt, reason));
         }
-        // Beside its place first: another run may be reading the older one.
-        let unfinished = programs.join(format!("{}.{}", self.name, std::process::id()));
+        // Beside its place first, in a file of this build alone: another run may be reading the older one, and tests that run
+        // side by side build what they share at the same time.
+        let build = BUILDS.fetch_add(1, Ordering::Relaxed);
+        let unfinished = programs.join(format!("{}.{}.{build}", self.name, std::process::id()));
         let mut shell = Command::new("sh");
         shell.args(["-e", "-c", &self.job.build]).current_dir(&self.folder).env("OUTPUT", &unfinished);
         let output = shell.output().map_err(|error| Failure::host(&attempt, error))?;
@@ -237,6 +243,24 @@ mod tests {
         assert!(reason.ends_with("(as root: apt-get install libnone-dev)"), "{reason}");
         let failure = workload(job).build().unwrap_err();
         assert!(failure.sentence().unwrap().contains("libnone-dev"), "{failure:?}");
+    }
+
+    #[test]
+    fn two_that_build_one_workload_at_once_both_get_it_whole() {
+        // What it writes to is nobody else's, from the beginning to the end.
+        let job = r#"
+            title = 'x'
+            build = 'test ! -e "$OUTPUT"; printf half > "$OUTPUT"; sleep 0.3; test "$(cat "$OUTPUT")" = half; printf whole > "$OUTPUT"'
+        "#;
+        let mut shared = workload(job);
+        shared.name = format!("built-at-once-{}", std::process::id());
+        let programs: Vec<_> = std::thread::scope(|scope| {
+            let builds = [(); 2].map(|()| scope.spawn(|| shared.build().unwrap()));
+            builds.into_iter().map(|build| build.join().unwrap()).collect()
+        });
+        assert_eq!(programs[0], programs[1]);
+        assert_eq!(fs::read_to_string(&programs[0]).unwrap(), "whole");
+        fs::remove_file(&programs[0]).unwrap();
     }
 
     #[test]

@@ -312,6 +312,8 @@ static void waiting(void)
 	check(shutdown(pair[0], SHUT_WR) == 0 && epoll_wait(watch, &event, 1, 0) == 1 && (event.events & EPOLLRDHUP));
 }
 
+#include "ending.h"
+
 int main(void)
 {
 	check(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
@@ -329,6 +331,11 @@ int main(void)
 	RUN(identities);
 	RUN(many);
 	RUN(files);
+	RUN(endings);
+	RUN(connecting);
+	RUN(looking);
+	RUN(too_many);
+	RUN(collecting);
 	printf("ok\n");
 	return 0;
 }

@@ -79,6 +79,8 @@ static void connected(int *pair)
 	check(pair[1] >= 0 && close(one) == 0);
 }
 
+#include "endings.h"
+
 static void making(void)
 {
 	struct sockaddr_in address = at("127.0.0.1", 0), found;
@@ -318,6 +320,12 @@ int main(void)
 	RUN(options);
 	RUN(datagrams);
 	RUN(six);
+	RUN(resets);
+	RUN(own_ends);
+	RUN(unconnected);
+	RUN(elsewhere);
+	RUN(shared_ports);
+	RUN(messages);
 	printf("ok\n");
 	return 0;
 }

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-static long bytes = 200000, connections = 150, closings = 150;
+static long bytes = 200000, connections = 150, closings = 150, looks = 3000;
 
 struct stream {
 	int descriptor, polls;
@@ -195,6 +195,49 @@ static void *pass_around(void *argument)
 	return NULL;
 }
 
+/* Sends `sent` into a queue with one byte, or looks at what is in one without taking it. */
+static int carry(int through, int sent, int looks)
+{
+	union {
+		struct cmsghdr first;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {.first = {CMSG_LEN(sizeof sent), SOL_SOCKET, SCM_RIGHTS}};
+	char byte = 0;
+	struct iovec part = {&byte, 1};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	memcpy(CMSG_DATA(&control.first), &sent, sizeof sent);
+	check((looks ? recvmsg(through, &message, MSG_PEEK | MSG_DONTWAIT) : sendmsg(through, &message, 0)) == 1);
+	check(control.first.cmsg_len == CMSG_LEN(sizeof sent));
+	memcpy(&sent, CMSG_DATA(&control.first), sizeof sent);
+	return sent;
+}
+
+/* Two sockets are in each other's queues, and one descriptor goes from the one to the other and back by looking: what can be reached so is no garbage. */
+static void *look_around(void *unused)
+{
+	int one[2], other[2];
+	check(socketpair(AF_UNIX, SOCK_DGRAM, 0, one) == 0 && socketpair(AF_UNIX, SOCK_DGRAM, 0, other) == 0);
+	carry(one[0], other[1], 0);
+	carry(other[0], one[1], 0);
+	check(close(one[0]) == 0 && close(other[0]) == 0 && close(other[1]) == 0);
+	for (long at = 0; at < looks; at++) {
+		int next = carry(one[1], -1, 1);
+		check(close(one[1]) == 0);
+		one[1] = next;
+	}
+	check(close(one[1]) == 0);
+	return unused;
+}
+
+static void *pass_by(void *unused)
+{
+	for (long at = 0; at < looks; at++) {
+		int pair[2];
+		check(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) == 0 && close(pair[0]) == 0 && close(pair[1]) == 0);
+	}
+	return unused;
+}
+
 int main(int argc, char **argv)
 {
 	int pair[2], small = 5000;
@@ -225,6 +268,10 @@ int main(int argc, char **argv)
 		check(socketpair(AF_UNIX, SOCK_DGRAM, 0, ring[at]) == 0);
 	for (long at = 0; at < 4; at++)
 		check(pthread_create(&threads[at], NULL, pass_around, (void *)at) == 0);
+	for (int at = 0; at < 4; at++)
+		check(pthread_join(threads[at], NULL) == 0);
+	for (int at = 0; at < 4; at++)
+		check(pthread_create(&threads[at], NULL, at % 2 ? look_around : pass_by, NULL) == 0);
 	for (int at = 0; at < 4; at++)
 		check(pthread_join(threads[at], NULL) == 0);
 	printf("ok\n");

@@ -4,9 +4,9 @@
 //! A full backlog makes AF_UNIX wait, or fail with EAGAIN. TCP notes who asked, without waiting if the program does not want to, and whoever accepts
 //! lets the next one in.
 
-use super::address::{route, source_for};
-use super::endpoint::{Backlog, Role};
-use super::rights::Moving;
+use super::address::{route, source_for, unspecified};
+use super::collector::Moving;
+use super::state::{Backlog, Role};
 use super::{Address, Endpoint, Family, Kind, Sender, Socket, ports};
 use crate::files::{Patience, waiting};
 use crate::process::current;
@@ -74,7 +74,8 @@ impl Endpoint {
             Role::Listening(backlog) => backlog.most = most,
             Role::Idle => {
                 state.ended = false;
-                state.role = Role::Listening(Backlog { ready: VecDeque::new(), most, waiting: VecDeque::new() });
+                state.role =
+                    Role::Listening(Backlog { ready: VecDeque::new(), most, waiting: VecDeque::new() });
             }
             _ => return Err(Errno::EINVAL),
         }
@@ -105,7 +106,8 @@ impl Endpoint {
             let next = core::iter::from_fn(|| backlog.waiting.pop_front()).find_map(|next| next.upgrade());
             Some(Ok((Accepted { socket, moving }, next)))
         };
-        let (accepted, next) = self.attempt(&self.arrived, patience, &self.options.receive_timeout, attempt)??;
+        let (accepted, next) =
+            self.attempt(&self.arrived, patience, &self.options.receive_timeout, attempt)??;
         self.room.wake_all();
         if let Some(next) = next {
             next.knock_again(self);
@@ -121,26 +123,34 @@ impl Endpoint {
         matches!(&self.state.lock().role, Role::Listening(backlog) if !backlog.ready.is_empty())
     }
 
-    /// Says that it connects, if it is free to.
-    fn claim(&self, peer: &Arc<Address>) -> Result<(), Errno> {
+    /// Says that it connects, if it is free to. False: it has connected already, and the program hears of that only now.
+    fn claim(&self, peer: &Arc<Address>) -> Result<bool, Errno> {
         let mut state = self.state.lock();
+        let unheard = state.unheard;
         match state.role {
+            Role::Idle if unheard => return Err(state.failure()),
             Role::Idle => {}
-            Role::Connecting => return Err(Errno::EALREADY),
+            Role::Connecting(_) => return Err(Errno::EALREADY),
+            Role::Connected(_) if unheard => {
+                state.unheard = false;
+                return Ok(false);
+            }
             Role::Connected(_) => return Err(Errno::EISCONN),
             Role::Listening(_) if self.is_tcp() => return Err(Errno::EISCONN),
             Role::Listening(_) => return Err(Errno::EINVAL),
         }
-        state.take_error()?;
-        state.role = Role::Connecting;
-        // An attempt that failed may have left them.
-        (state.ended, state.mute) = (false, false);
+        state.role = Role::Connecting(Weak::new());
+        if self.is_tcp() {
+            state.error = None;
+            state.unheard = true;
+        }
         state.peer = peer.clone();
-        Ok(())
+        Ok(true)
     }
 
     fn give_up(&self) {
-        self.state.lock().role = Role::Idle;
+        let mut state = self.state.lock();
+        (state.role, state.unheard) = (Role::Idle, false);
     }
 
     /// The end that the other side will accept: connected to this one.
@@ -163,37 +173,58 @@ impl Endpoint {
     ///
     /// # Errors
     /// EPROTOTYPE, ECONNREFUSED, EISCONN, EINVAL, EAGAIN or a restart code.
-    pub(crate) fn connect_to_name(self: &Arc<Self>, listener: &Arc<Endpoint>, patience: Patience) -> Result<(), Errno> {
+    pub(crate) fn connect_to_name(
+        self: &Arc<Self>,
+        listener: &Arc<Endpoint>,
+        patience: Patience,
+    ) -> Result<(), Errno> {
         if listener.kind != self.kind {
             return Err(Errno::EPROTOTYPE);
         }
-        self.claim(&listener.own_address())?;
+        let has_room = || {
+            let mut state = listener.state.lock();
+            state.place_in_backlog().map(|place| place.map(|_| ()))
+        };
+        loop {
+            // Nobody claims it while they wait: who comes meanwhile waits, too, and one gets it.
+            self.attempt(&listener.room, patience, &self.options.send_timeout, has_room)??;
+            match self.claim(&listener.own_address()) {
+                // Another thread is between here and the end of `enter_backlog`, where it does not wait.
+                Err(Errno::EALREADY) => crate::task::yield_now(),
+                Err(error) => return Err(error),
+                Ok(_) => {
+                    if self.enter_backlog(listener)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts the other end into the backlog of a listener of AF_UNIX; false if it is full again.
+    fn enter_backlog(self: &Arc<Self>, listener: &Arc<Endpoint>) -> Result<bool, Errno> {
         let end = self.opposite(listener);
         end.note_peer(Sender::effective(), own_groups());
-        let attempt = || {
-            let mut state = listener.state.lock();
-            let ended = state.ended;
-            match &mut state.role {
-                Role::Listening(_) if ended => Some(Err(Errno::ECONNREFUSED)),
-                Role::Listening(backlog) if backlog.ready.len() > backlog.most => None,
-                Role::Listening(backlog) => {
-                    backlog.ready.push_back(Socket::new(end.clone()));
-                    Some(Ok(()))
-                }
-                _ => Some(Err(Errno::ECONNREFUSED)),
-            }
-        };
-        let put = self.attempt(&listener.room, patience, &self.options.send_timeout, attempt);
-        if let Err(error) = put.and_then(|put| put) {
-            self.give_up();
-            return Err(error);
-        }
         let (sender, groups) = listener.peer_sender();
         self.note_peer(sender, groups);
+        let mut state = listener.state.lock();
+        let put = match state.place_in_backlog() {
+            Some(Ok(backlog)) => {
+                backlog.ready.push_back(Socket::new(end.clone()));
+                Ok(true)
+            }
+            Some(Err(error)) => Err(error),
+            None => Ok(false),
+        };
+        drop(state);
+        if put != Ok(true) {
+            self.give_up();
+            return put;
+        }
         self.state.lock().role = Role::Connected(Arc::downgrade(&end));
         listener.arrived.wake_one();
         listener.observers.announce(crate::files::Readiness::READABLE);
-        Ok(())
+        Ok(true)
     }
 
     /// Has datagrams of AF_UNIX go to `peer`, or to nobody in particular.
@@ -237,37 +268,39 @@ impl Endpoint {
         if self.kind == Kind::Datagram {
             return self.connect_datagrams_to_port(to);
         }
-        let heard = core::mem::take(&mut self.state.lock().unheard);
-        match self.claim(&Arc::new(Address::Internet(to))) {
-            Ok(()) => {
+        let unfinished = match self.claim(&Arc::new(Address::Internet(to))) {
+            Ok(true) => {
                 if let Err(error) = self.ensure_port(Some(to.ip())) {
                     self.give_up();
                     return Err(error);
                 }
-                self.settle_host(to);
-                match ports::listener(to) {
-                    Ok(listener) => self.knock(&listener),
-                    Err(error) => self.fail(error),
+                let own = self.settle_host(to);
+                match ports::listener(to, own) {
+                    Ok(listener) => self.begin(&listener),
+                    Err(error) => self.fail(&Weak::new(), error),
                 }
+                Errno::EINPROGRESS
             }
-            // Asked for without waiting, and made meanwhile: now the program has heard of it.
-            Err(Errno::EISCONN) if heard => return Ok(()),
-            Err(Errno::EALREADY) if patience == Patience::Wait => {}
+            Ok(false) => return Ok(()),
+            Err(Errno::EALREADY) if patience == Patience::Wait => Errno::EALREADY,
             Err(error) => return Err(error),
-        }
+        };
         if patience == Patience::Refuse {
-            self.state.lock().unheard = true;
-            return Err(Errno::EINPROGRESS);
+            return Err(unfinished);
         }
         let made = || {
             let mut state = self.state.lock();
             match state.role {
-                Role::Connecting => None,
-                _ => Some(state.take_error()),
+                Role::Connecting(_) => None,
+                Role::Connected(_) if state.error.is_none() => {
+                    state.unheard = false;
+                    Some(Ok(()))
+                }
+                _ => Some(Err(state.failure())),
             }
         };
         match self.attempt(&self.arrived, patience, &self.options.send_timeout, made) {
-            Err(Errno::EAGAIN) => Err(Errno::EINPROGRESS),
+            Err(Errno::EAGAIN) => Err(unfinished),
             result => result?,
         }
     }
@@ -283,24 +316,38 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Who is connected has a host, too.
-    fn settle_host(&self, to: SocketAddr) {
+    /// Who is connected has a host, too. The whole address.
+    fn settle_host(&self, to: SocketAddr) -> SocketAddr {
         let mut state = self.state.lock();
-        if let Ok(own) = state.own.internet()
-            && own.ip().is_unspecified()
-        {
-            state.own = Arc::new(Address::Internet(SocketAddr::new(source_for(to.ip()), own.port())));
+        let mut own = state.own.internet().unwrap_or(unspecified(self.family));
+        if own.ip().is_unspecified() {
+            own.set_ip(source_for(to.ip()));
+            state.own = Arc::new(Address::Internet(own));
         }
+        own
     }
 
-    /// An attempt of TCP has failed.
-    pub(super) fn fail(&self, error: Errno) {
+    /// The attempt of TCP to reach `listener` has failed, unless it is at another by now.
+    pub(super) fn fail(&self, listener: &Weak<Endpoint>, error: Errno) {
         let mut state = self.state.lock();
+        if !state.connects_to(listener) {
+            return;
+        }
         state.role = Role::Idle;
         state.error = Some(error);
         (state.ended, state.mute) = (true, true);
         drop(state);
         self.announce_change();
+    }
+
+    /// Turns to a listener.
+    fn begin(self: &Arc<Self>, listener: &Arc<Endpoint>) {
+        let mut state = self.state.lock();
+        if state.connects_to(&Weak::new()) {
+            state.role = Role::Connecting(Arc::downgrade(listener));
+            drop(state);
+            self.knock(listener);
+        }
     }
 
     /// Asks `listener` for a connection; if its backlog is full, when there is room.
@@ -309,7 +356,9 @@ impl Endpoint {
         let mut state = listener.state.lock();
         let refused = match &mut state.role {
             Role::Listening(backlog) if backlog.ready.len() > backlog.most => {
-                backlog.waiting.retain(|other| other.strong_count() > 0 && other.as_ptr() != Arc::as_ptr(self));
+                backlog
+                    .waiting
+                    .retain(|other| other.strong_count() > 0 && other.as_ptr() != Arc::as_ptr(self));
                 backlog.waiting.push_back(Arc::downgrade(self));
                 return;
             }
@@ -320,12 +369,13 @@ impl Endpoint {
             _ => true,
         };
         drop(state);
+        let at = Arc::downgrade(listener);
         if refused {
-            return self.fail(Errno::ECONNREFUSED);
+            return self.fail(&at, Errno::ECONNREFUSED);
         }
         let mut state = self.state.lock();
-        // It may have been closed while another's `accept` let it in.
-        let still = matches!(state.role, Role::Connecting) && !state.closed;
+        // It may have been closed, or have turned to another, while somebody's `accept` let it in.
+        let still = state.connects_to(&at);
         if still {
             state.role = Role::Connected(Arc::downgrade(&end));
         }
@@ -333,7 +383,7 @@ impl Endpoint {
         if still {
             self.announce_change();
         } else {
-            end.lose_peer(true);
+            end.lose_peer(self, true);
         }
         listener.arrived.wake_one();
         listener.observers.announce(crate::files::Readiness::READABLE);
@@ -341,10 +391,7 @@ impl Endpoint {
 
     /// There is room at `listener` for one that waited, if it still does.
     fn knock_again(self: &Arc<Self>, listener: &Arc<Endpoint>) {
-        let waits = {
-            let state = self.state.lock();
-            matches!(state.role, Role::Connecting) && !state.closed
-        };
+        let waits = self.state.lock().connects_to(&Arc::downgrade(listener));
         if waits {
             self.knock(listener);
         }

@@ -1,21 +1,17 @@
 //! One end of a connection, or of none.
 //!
-//! All that others see of an endpoint is its `State`, under one spin lock that is held for a few steps. `ended` and `mute` only ever become true. Whoever
-//! changes something says so after it has let go of the lock: to those who sleep (`arrived`, `room`) and to those who watch (`observers`).
-//!
-//! A sender that finds no room notes itself in the receiver's state, under the lock under which it looked (`State::refuse`); who takes something out looks there
-//! under the same lock. So either the sender sees the room, or it is told.
+//! All that others see of an endpoint is its `State`. Whoever changes something there says so after it has let go of the lock: to those who sleep (`arrived`,
+//! `room`) and to those who watch (`observers`).
 
-use super::incoming::Incoming;
 use super::options::{Flag, Options};
-use super::{Address, Sender, Socket, address, listing};
+use super::state::{Role, State, Told};
+use super::{Address, Sender, address, listing};
 use crate::files::{Description, Observers, Readiness};
 use crate::sync::{Mutex, Once, SpinLock, WaitQueue};
 use crate::syscall::Errno;
-use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use linux_raw_sys::net as abi;
 
 /// What the next endpoint's cookie is.
@@ -56,48 +52,6 @@ impl Kind {
     }
 }
 
-/// Connections that wait to be accepted.
-pub(super) struct Backlog {
-    pub(super) ready: VecDeque<Socket>,
-    pub(super) most: usize,
-    /// Endpoints of TCP that found it full.
-    pub(super) waiting: VecDeque<Weak<Endpoint>>,
-}
-
-/// What an endpoint is at.
-pub(super) enum Role {
-    Idle,
-    Connecting,
-    Listening(Backlog),
-    /// Weakly: the other side may be closed. Of UDP only the address counts.
-    Connected(Weak<Endpoint>),
-}
-
-pub(super) struct State {
-    pub(super) role: Role,
-    pub(super) incoming: Incoming,
-    pub(super) own: Arc<Address>,
-    pub(super) peer: Arc<Address>,
-    /// Who was there when the connection was made.
-    pub(super) peer_sender: Sender,
-    pub(super) peer_groups: Vec<u32>,
-    /// Nothing more comes in.
-    pub(super) ended: bool,
-    /// Nothing more can be sent.
-    pub(super) mute: bool,
-    /// The other side of a connection of TCP is closed: what is sent to it next resets the connection.
-    pub(super) deserted: bool,
-    /// The socket is gone.
-    pub(super) closed: bool,
-    /// A connection that was asked for without waiting, of which the program has not heard yet.
-    pub(super) unheard: bool,
-    pub(super) error: Option<Errno>,
-    /// A sender found no room: how much may be left in the queue when it is told. 0: nobody.
-    told_below: usize,
-    /// Who watches for room.
-    hopeful: Vec<Weak<Endpoint>>,
-}
-
 pub(crate) struct Endpoint {
     pub(super) family: Family,
     pub(super) kind: Kind,
@@ -110,69 +64,9 @@ pub(crate) struct Endpoint {
     /// Something can be put in here, or connected to.
     pub(super) room: WaitQueue,
     pub(super) observers: Observers,
-    /// How often it is under way in a queue.
-    pub(super) in_flight: AtomicUsize,
     description: Once<Weak<Description>>,
     /// Its number among all that there have been: what programs may know of it where they want to tell one from another.
     pub(crate) cookie: u64,
-}
-
-/// Told that there may be room now, outside of the lock.
-pub(super) struct Told(Vec<Weak<Endpoint>>);
-
-impl State {
-    /// Notes that `sender` found no room, and wants to hear when not more than `below` is in the queue.
-    pub(super) fn refuse(&mut self, sender: &Arc<Endpoint>, below: usize) {
-        self.told_below = self.told_below.max(below.max(1));
-        let is_new = |hopeful: &Vec<Weak<Endpoint>>| !hopeful.iter().any(|other| other.as_ptr() == Arc::as_ptr(sender));
-        if is_new(&self.hopeful) {
-            self.hopeful.retain(|other| other.strong_count() > 0);
-            self.hopeful.push(Arc::downgrade(sender));
-        }
-    }
-
-    /// Those who are to be told that something was taken out.
-    pub(super) fn take_told(&mut self) -> Option<Told> {
-        if self.told_below == 0 || self.incoming.charged() > self.told_below {
-            return None;
-        }
-        self.told_below = 0;
-        Some(Told(core::mem::take(&mut self.hopeful)))
-    }
-
-    /// As [`State::take_told`], however much is in the queue.
-    pub(super) fn tell_all(&mut self) -> Told {
-        self.told_below = 0;
-        Told(core::mem::take(&mut self.hopeful))
-    }
-
-    /// The sockets that wait to be accepted.
-    pub(super) fn backlog(&self) -> impl Iterator<Item = &Socket> {
-        let ready = match &self.role {
-            Role::Listening(backlog) => Some(backlog.ready.iter()),
-            _ => None,
-        };
-        ready.into_iter().flatten()
-    }
-
-    pub(super) fn take_backlog(&mut self) -> VecDeque<Socket> {
-        match &mut self.role {
-            Role::Listening(backlog) => core::mem::take(&mut backlog.ready),
-            _ => VecDeque::new(),
-        }
-    }
-
-    pub(super) fn connected(&self) -> Option<&Weak<Endpoint>> {
-        match &self.role {
-            Role::Connected(peer) => Some(peer),
-            _ => None,
-        }
-    }
-
-    /// Takes the error that waits to be told.
-    pub(super) fn take_error(&mut self) -> Result<(), Errno> {
-        self.error.take().map_or(Ok(()), Err)
-    }
 }
 
 impl Endpoint {
@@ -182,32 +76,15 @@ impl Endpoint {
         } else {
             Address::Internet(address::unspecified(family))
         });
-        let state = State {
-            role: Role::Idle,
-            incoming: Incoming::new(),
-            own: unnamed.clone(),
-            peer: unnamed,
-            peer_sender: Sender::NOBODY,
-            peer_groups: Vec::new(),
-            ended: false,
-            mute: false,
-            deserted: false,
-            closed: false,
-            unheard: false,
-            error: None,
-            told_below: 0,
-            hopeful: Vec::new(),
-        };
         let endpoint = Arc::new(Self {
             family,
             kind,
             options: Options::new(family, kind),
-            state: SpinLock::new(state),
+            state: SpinLock::new(State::new(unnamed)),
             reading: Mutex::new(()),
             arrived: WaitQueue::new(),
             room: WaitQueue::new(),
             observers: Observers::new(),
-            in_flight: AtomicUsize::new(0),
             cookie: NEXT_COOKIE.fetch_add(1, Ordering::Relaxed),
             description: Once::new(),
         });
@@ -246,9 +123,9 @@ impl Endpoint {
         self.description.set(Arc::downgrade(description));
     }
 
-    /// How many references its description has, if there is one.
-    pub(super) fn references(&self) -> Option<usize> {
-        self.description.get().map(Weak::strong_count)
+    /// The description that holds its socket, if it has one yet.
+    pub(super) fn description(&self) -> Option<&Weak<Description>> {
+        self.description.get()
     }
 
     /// The inode of its socket; 0 if it waits to be accepted.
@@ -264,11 +141,16 @@ impl Endpoint {
     /// ENOTCONN if there is no other side.
     pub(crate) fn peer_address(&self) -> Result<Arc<Address>, Errno> {
         let state = self.state.lock();
-        // Of a connection of TCP that has failed or ended nothing is known.
-        if state.connected().is_none() || (self.is_tcp() && state.ended && state.mute) {
+        // Of a connection of TCP that is over nothing is known.
+        if state.connected().is_none() || state.over {
             return Err(Errno::ENOTCONN);
         }
         Ok(state.peer.clone())
+    }
+
+    /// From where the connection came that was accepted just now, even if it is over.
+    pub(crate) fn origin(&self) -> Arc<Address> {
+        self.state.lock().peer.clone()
     }
 
     /// Who was at the other side when the connection was made, and that process's groups.
@@ -354,7 +236,7 @@ impl Endpoint {
             readiness.set(Readiness::HANGUP, state.ended);
             return readiness;
         }
-        let connecting = matches!(state.role, Role::Connecting);
+        let connecting = matches!(state.role, Role::Connecting(_));
         let unconnected = self.connects() && matches!(state.role, Role::Idle);
         let peer = state.connected().and_then(Weak::upgrade);
         let (ended, mute) = (state.ended, state.mute);

@@ -41,11 +41,13 @@ pub(super) struct Incoming {
     /// Bytes, and `OVERHEAD` for each packet.
     charged: usize,
     bytes: usize,
+    /// Packets that bring descriptors.
+    with_rights: usize,
 }
 
 impl Incoming {
     pub(super) const fn new() -> Self {
-        Self { packets: VecDeque::new(), charged: 0, bytes: 0 }
+        Self { packets: VecDeque::new(), charged: 0, bytes: 0, with_rights: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -59,6 +61,11 @@ impl Incoming {
     /// How much of its bound the queue has used up.
     pub(super) fn charged(&self) -> usize {
         self.charged
+    }
+
+    /// Packets that bring descriptors.
+    pub(super) fn with_rights(&self) -> usize {
+        self.with_rights
     }
 
     /// Bytes that wait.
@@ -82,6 +89,7 @@ impl Incoming {
         }
         self.charged += packet.charge();
         self.bytes += packet.rest().len();
+        self.with_rights += usize::from(!packet.rights.is_empty());
         self.packets.push_back(packet);
         Ok(())
     }
@@ -110,20 +118,36 @@ impl Incoming {
         let packet = self.packets.pop_front()?;
         self.charged -= packet.charge();
         self.bytes -= packet.rest().len();
+        self.with_rights -= usize::from(!packet.rights.is_empty());
         Some(packet)
     }
 
-    /// Copies the first bytes of a stream: as far as there are any, up to the first packet with descriptors, and, if `one_sender`, up to the
-    /// first of another sender.
-    pub(super) fn copy(&self, buffer: &mut [u8], one_sender: bool) -> usize {
+    /// The packet in which the first byte of a stream is that has `skipped` before it.
+    pub(super) fn packet_behind(&self, mut skipped: usize) -> Option<&Packet> {
+        self.packets.iter().find(|packet| {
+            let is_behind = skipped < packet.rest().len();
+            skipped = skipped.saturating_sub(packet.rest().len());
+            is_behind
+        })
+    }
+
+    /// Copies bytes of a stream from behind the first `skipped`: as far as there are any, up to the first packet with descriptors, and, if
+    /// `one_sender`, up to the first of another sender.
+    pub(super) fn copy(&self, mut skipped: usize, buffer: &mut [u8], one_sender: bool) -> usize {
         let mut done = 0;
         let mut sender = None;
         for packet in &self.packets {
+            let step = skipped.min(packet.rest().len());
+            skipped -= step;
+            let rest = &packet.rest()[step..];
+            if rest.is_empty() {
+                continue;
+            }
             if one_sender && *sender.get_or_insert(packet.sender) != packet.sender {
                 break;
             }
-            let count = packet.rest().len().min(buffer.len() - done);
-            buffer[done..done + count].copy_from_slice(&packet.rest()[..count]);
+            let count = rest.len().min(buffer.len() - done);
+            buffer[done..done + count].copy_from_slice(&rest[..count]);
             done += count;
             if done == buffer.len() || !packet.rights.is_empty() {
                 break;
@@ -145,6 +169,7 @@ impl Incoming {
             self.bytes -= step;
             if !first.rights.is_empty() {
                 rights = core::mem::replace(&mut first.rights, Rights::none());
+                self.with_rights -= 1;
             }
             if first.rest().is_empty() {
                 used.extend(self.pop());

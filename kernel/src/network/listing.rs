@@ -1,6 +1,7 @@
-//! All endpoints there are: for `/proc/net`, and for `rights`, which looks for those that nobody can reach.
+//! All endpoints there are, for `/proc/net`.
 
-use super::endpoint::{Endpoint, Role};
+use super::endpoint::Endpoint;
+use super::state::Role;
 use super::{Address, Family};
 use crate::sync::SpinLock;
 use alloc::collections::BTreeMap;
@@ -28,7 +29,7 @@ fn all(wanted: impl Fn(&Endpoint) -> bool) -> Vec<Arc<Endpoint>> {
     endpoints.into_iter().filter(|endpoint| wanted(endpoint)).collect()
 }
 
-pub(super) fn all_unix() -> Vec<Arc<Endpoint>> {
+fn all_unix() -> Vec<Arc<Endpoint>> {
     all(Endpoint::is_unix)
 }
 
@@ -38,13 +39,13 @@ impl Endpoint {
         let state = self.state.lock();
         match state.role {
             Role::Listening(_) => 10,
-            Role::Connecting => 2,
+            Role::Connecting(_) => 2,
             Role::Connected(_) if !self.is_tcp() => 1,
-            Role::Connected(_) => match (state.ended, state.mute) {
+            Role::Connected(_) if state.over => 7,
+            Role::Connected(_) => match (state.finished, state.mute) {
                 (false, false) => 1,
                 (false, true) => 5,
-                (true, false) => 8,
-                (true, true) => 7,
+                (true, _) => 8,
             },
             Role::Idle => 7,
         }
@@ -59,7 +60,7 @@ pub(crate) fn unix_table() -> Vec<u8> {
         let (flags, shown) = match state.role {
             Role::Listening(_) => (0x1_0000, 1),
             Role::Connected(_) => (0, 3),
-            Role::Connecting => (0, 2),
+            Role::Connecting(_) => (0, 2),
             Role::Idle => (0, 1),
         };
         let own = state.own.clone();
@@ -71,7 +72,10 @@ pub(crate) fn unix_table() -> Vec<u8> {
         };
         let (kind, number) = (endpoint.kind.number(), endpoint.number());
         // Writing into a string cannot fail.
-        let _ = writeln!(text, "0000000000000000: 00000002 00000000 {flags:08X} {kind:04X} {shown:02X} {number:5}{name}");
+        let _ = writeln!(
+            text,
+            "0000000000000000: 00000002 00000000 {flags:08X} {kind:04X} {shown:02X} {number:5}{name}"
+        );
     }
     text.into_bytes()
 }
@@ -81,7 +85,8 @@ pub(crate) fn internet_table(family: Family, is_tcp: bool) -> Vec<u8> {
     let mut text = String::from(
         "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n",
     );
-    let listed = all(|endpoint| endpoint.family == family && endpoint.is_tcp() == is_tcp && endpoint.port() != 0);
+    let listed =
+        all(|endpoint| endpoint.family == family && endpoint.is_tcp() == is_tcp && endpoint.port() != 0);
     for (line, endpoint) in listed.iter().enumerate() {
         let status = endpoint.tcp_status();
         let state = endpoint.state.lock();

@@ -3,10 +3,12 @@
 //! | noun | is |
 //! |---|---|
 //! | `Socket` | the open file; dropping it closes the endpoint |
-//! | `Endpoint` | one end: what has come in for it, whom it is connected to, what it is called |
+//! | `Endpoint` | one end of a connection, or of none |
+//! | `State` | what it is at: what has come in for it, whom it is connected to, what it is called |
 //! | `Incoming` | the bounded queue of what has come in |
 //! | `Address` | what an endpoint is called: a path, an abstract name, a host and port |
-//! | `Rights` | descriptors on their way in a queue, and how those that nobody can receive any more go away |
+//! | `Rights` | descriptors on their way in a queue |
+//! | the collector | makes sockets go away that only queues hold which nobody can read |
 //!
 //! There is no device and there are no packets on a wire: the only network is the loopback, and a connection of TCP is a pair of queues as one of
 //! AF_UNIX is (docs/design/0025-sockets.md says why). What is sent is put straight into the queue of the endpoint it is for.
@@ -19,6 +21,7 @@
 
 mod address;
 mod closing;
+mod collector;
 mod connection;
 mod endpoint;
 mod incoming;
@@ -32,6 +35,7 @@ mod rights;
 mod sender;
 mod sending;
 mod socket;
+mod state;
 
 pub(crate) use address::Address;
 pub(crate) use connection::MOST_BACKLOG;

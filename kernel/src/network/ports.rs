@@ -2,6 +2,9 @@
 //!
 //! One table under one spin lock, which is taken outside of the endpoints'. Sockets that were accepted are not in it: they share their listener's port and
 //! are reached through their connection. There is no waiting time after a connection: nothing of it can be late.
+//!
+//! What comes for a port that several have goes to one of those that share it (SO_REUSEPORT), chosen by the addresses of both sides, so that a sender stays
+//! with one of them as long as they are the same ones; or, of those that merely do not mind (SO_REUSEADDR), to the last.
 
 use super::address::{is_local, source_for, unspecified};
 use super::options::Flag;
@@ -27,14 +30,14 @@ type Port = (bool, u16);
 static PORTS: SpinLock<BTreeMap<Port, Vec<Binding>>> = SpinLock::new(BTreeMap::new());
 /// Where the search for a free port goes on.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
-/// Spreads what comes for a port that several share.
-static TURN: AtomicUsize = AtomicUsize::new(0);
 
 struct Binding {
     endpoint: Weak<Endpoint>,
     host: IpAddr,
     /// A socket of IPv6 that takes what is for IPv4 too.
     both: bool,
+    /// Whether it gives others a part of what comes (SO_REUSEPORT).
+    shares: bool,
     user: u32,
 }
 
@@ -42,7 +45,8 @@ impl Binding {
     /// Whether what is for `host` may be for it.
     fn covers(&self, host: IpAddr) -> bool {
         self.host == host
-            || (self.host.is_unspecified() && (self.host.is_ipv6() == host.is_ipv6() || (self.both && host.is_ipv4())))
+            || (self.host.is_unspecified()
+                && (self.host.is_ipv6() == host.is_ipv6() || (self.both && host.is_ipv4())))
     }
 
     /// Whether the two cannot have one port.
@@ -53,7 +57,8 @@ impl Binding {
         }
         let both = |flag| own.has(flag) && endpoint.has(flag);
         let listens = own.is_tcp() && (own.is_listening() || endpoint.is_listening());
-        let shared = (both(Flag::ReuseAddress) && !listens) || (both(Flag::ReusePort) && self.user == other.user);
+        let shared =
+            (both(Flag::ReuseAddress) && !listens) || (both(Flag::ReusePort) && self.user == other.user);
         !shared
     }
 }
@@ -61,7 +66,7 @@ impl Binding {
 fn binding(endpoint: &Arc<Endpoint>, host: IpAddr) -> Binding {
     let both = endpoint.family == Family::InternetSix && !endpoint.has(Flag::SixOnly);
     let user = current().process().credentials().user.effective;
-    Binding { endpoint: Arc::downgrade(endpoint), host, both, user }
+    Binding { endpoint: Arc::downgrade(endpoint), host, both, shares: endpoint.has(Flag::ReusePort), user }
 }
 
 impl Endpoint {
@@ -126,8 +131,13 @@ impl Endpoint {
         let new = binding(self, own.ip());
         let ports = PORTS.lock();
         let rivals = ports.get(&(true, own.port())).into_iter().flatten();
-        let taken = rivals.filter(|rival| rival.endpoint.upgrade().is_some_and(|endpoint| endpoint.is_listening()));
-        if taken.into_iter().any(|rival| rival.excludes(self, &new)) { Err(Errno::EADDRINUSE) } else { Ok(()) }
+        let taken =
+            rivals.filter(|rival| rival.endpoint.upgrade().is_some_and(|endpoint| endpoint.is_listening()));
+        if taken.into_iter().any(|rival| rival.excludes(self, &new)) {
+            Err(Errno::EADDRINUSE)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -142,18 +152,18 @@ pub(super) fn release(endpoint: &Endpoint) {
     }
 }
 
-/// Who listens at `to`.
+/// Who listens at `to`, for who connects from `from`.
 ///
 /// # Errors
 /// ECONNREFUSED if nobody does.
-pub(super) fn listener(to: SocketAddr) -> Result<Arc<Endpoint>, Errno> {
+pub(super) fn listener(to: SocketAddr, from: SocketAddr) -> Result<Arc<Endpoint>, Errno> {
     let candidates = |endpoint: &Arc<Endpoint>| endpoint.is_listening().then_some(0);
-    best((true, to.port()), to.ip(), candidates).ok_or(Errno::ECONNREFUSED)
+    best(true, to, from, candidates).ok_or(Errno::ECONNREFUSED)
 }
 
 /// Whom a datagram from `from` to `to` is for: one that is connected to `from` before others.
 pub(super) fn receiver(to: SocketAddr, from: SocketAddr) -> Option<Arc<Endpoint>> {
-    best((false, to.port()), to.ip(), |endpoint| {
+    best(false, to, from, |endpoint| {
         let state = endpoint.state.lock();
         match state.connected() {
             Some(_) => (state.peer.internet() == Ok(from)).then_some(2),
@@ -162,19 +172,43 @@ pub(super) fn receiver(to: SocketAddr, from: SocketAddr) -> Option<Arc<Endpoint>
     })
 }
 
-/// The holder of a port with the best of the ranks that `rank` gives; to be bound to the very host counts one. Equals take turns.
-fn best(port: Port, host: IpAddr, rank: impl Fn(&Arc<Endpoint>) -> Option<u32>) -> Option<Arc<Endpoint>> {
+/// The holder of a port with the best of the ranks that `rank` gives; to be bound to the very host counts one.
+fn best(
+    is_tcp: bool,
+    to: SocketAddr,
+    from: SocketAddr,
+    rank: impl Fn(&Arc<Endpoint>) -> Option<u32>,
+) -> Option<Arc<Endpoint>> {
     let ports = PORTS.lock();
-    let holders = ports.get(&port)?.iter().filter(|holder| holder.covers(host));
-    let mut found: Vec<(u32, Arc<Endpoint>)> = holders
+    let holders = ports.get(&(is_tcp, to.port()))?.iter().filter(|holder| holder.covers(to.ip()));
+    let mut found: Vec<(u32, bool, Arc<Endpoint>)> = holders
         .filter_map(|holder| {
             let endpoint = holder.endpoint.upgrade()?;
-            Some((rank(&endpoint)? + u32::from(holder.host == host), endpoint))
+            Some((rank(&endpoint)? + u32::from(holder.host == to.ip()), holder.shares, endpoint))
         })
         .collect();
     drop(ports);
-    let highest = found.iter().map(|(rank, _)| *rank).max()?;
-    found.retain(|(rank, _)| *rank == highest);
-    let turn = if found.len() > 1 { TURN.fetch_add(1, Ordering::Relaxed) % found.len() } else { 0 };
-    Some(found.swap_remove(turn).1)
+    let highest = found.iter().map(|(rank, ..)| *rank).max()?;
+    found.retain(|(rank, ..)| *rank == highest);
+    if found.last().is_some_and(|(_, shares, _)| *shares) {
+        found.retain(|(_, shares, _)| *shares);
+        let chosen = mixed(from, to) % found.len() as u64;
+        found.truncate(chosen as usize + 1);
+    }
+    found.pop().map(|(.., endpoint)| endpoint)
+}
+
+/// A number for who speaks to whom, which differs in every bit for neighbours.
+fn mixed(from: SocketAddr, to: SocketAddr) -> u64 {
+    let bits = |host: IpAddr| match host {
+        IpAddr::V4(host) => u128::from(u32::from(host)),
+        IpAddr::V6(host) => u128::from(host),
+    };
+    let mut hash = u64::from(from.port()) << 16 | u64::from(to.port());
+    for half in [from.ip(), to.ip()].map(bits).iter().flat_map(|host| [*host as u64, (*host >> 64) as u64]) {
+        // Multiplying carries upwards only, so the upper half is brought down each time.
+        hash = (hash ^ half).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^= hash >> 32;
+    }
+    hash
 }

@@ -3,13 +3,13 @@
 //! A packet is taken out whole, and what does not fit is lost. Of a stream, bytes are copied under the lock, written to the program without it, and only then
 //! taken away: the endpoint's `reading` keeps other receivers out meanwhile, and is let go while there is nothing to receive.
 
-use super::endpoint::Role;
-use super::rights::Moving;
+use super::collector::Moving;
+use super::options::Flag;
+use super::state::Role;
 use super::{Address, Endpoint, Kind, Sender};
 use crate::files::transfer::buffer_for;
 use crate::files::{Description, Destination, Patience};
 use crate::syscall::Errno;
-use super::options::Flag;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -52,22 +52,30 @@ impl Endpoint {
             let state = self.state.lock();
             match state.role {
                 Role::Connected(_) => {}
-                Role::Connecting if self.is_tcp() => {}
-                // A stream of TCP that was refused says so once.
-                Role::Idle if state.error.is_some() && self.is_tcp() => {}
+                Role::Connecting(_) if self.is_tcp() => {}
+                // A stream of TCP that was refused says so once; one that was shut down has ended.
+                Role::Idle if (state.error.is_some() || state.ended) && self.is_tcp() => {}
                 _ if self.is_unix() && self.kind == Kind::Stream => return Err(Errno::EINVAL),
                 _ => return Err(Errno::ENOTCONN),
             }
         }
-        if self.kind == Kind::Stream { self.receive_stream(to, receiving) } else { self.receive_packet(to, receiving) }
+        if self.kind == Kind::Stream {
+            self.receive_stream(to, receiving)
+        } else {
+            self.receive_packet(to, receiving)
+        }
     }
 
-    /// Waits until there is something in the queue, or nothing will be: false then.
-    fn wait_for_arrival(&self, patience: Patience) -> Result<bool, Errno> {
+    /// Waits until there are more than `known` bytes in the queue, or will never be: false then.
+    fn wait_for_arrival(&self, known: usize, patience: Patience) -> Result<bool, Errno> {
         let attempt = || {
             let mut state = self.state.lock();
-            if !state.incoming.is_empty() {
+            if state.incoming.bytes() > known {
                 return Some(Ok(true));
+            }
+            if state.finished {
+                // Who has read the end is told of nothing that went wrong later.
+                return Some(Ok(false));
             }
             if let Err(error) = state.take_error() {
                 return Some(Err(error));
@@ -80,20 +88,26 @@ impl Endpoint {
     fn receive_stream(&self, to: &mut dyn Destination, receiving: Receiving) -> Result<Receipt, Errno> {
         let mut receipt = Receipt::nothing();
         let mut buffer = buffer_for(to.remaining());
+        // AF_UNIX shows what is there.
+        let all = receiving.all && !(receiving.peek && self.is_unix());
         while to.remaining() > 0 {
             let step = self.receive_step(to, &mut buffer, receiving.peek, &mut receipt);
             match step {
                 Ok(0) => {}
-                Ok(_) if receiving.peek || !receipt.descriptions.is_empty() || crate::files::transfer::is_given_up() => break,
-                Ok(_) => continue,
+                Ok(_) if !receipt.descriptions.is_empty() || crate::files::transfer::is_given_up() => break,
+                Ok(_) => {
+                    crate::task::yield_if_needed();
+                    continue;
+                }
                 Err(error) if receipt.count == 0 => return Err(error),
                 Err(_) => break,
             }
-            // The queue is empty.
-            if receipt.count > 0 && !receiving.all {
+            // The queue is empty, or was seen to its end.
+            if receipt.count > 0 && !all {
                 break;
             }
-            match self.wait_for_arrival(receiving.patience) {
+            let known = if receiving.peek { receipt.count } else { 0 };
+            match self.wait_for_arrival(known, receiving.patience) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) if receipt.count == 0 => return Err(error),
@@ -115,17 +129,19 @@ impl Endpoint {
         let _reading = self.reading.lock();
         let wanted = buffer.len().min(to.remaining());
         let one_sender = self.has(Flag::PassCredentials);
+        let skipped = if peek { receipt.count } else { 0 };
         let count = {
             let state = self.state.lock();
-            let Some(first) = state.incoming.first() else { return Ok(0) };
+            let Some(first) = state.incoming.packet_behind(skipped) else { return Ok(0) };
             if one_sender && receipt.sender.is_some_and(|sender| sender != first.sender) {
                 // Another's bytes are for another call, which an empty step would wait for.
                 return Err(Errno::EAGAIN);
             }
             receipt.sender = Some(first.sender);
-            let count = state.incoming.copy(&mut buffer[..wanted], one_sender);
-            if peek {
-                receipt.descriptions = state.incoming.peek_rights(count);
+            let count = state.incoming.copy(skipped, &mut buffer[..wanted], one_sender);
+            if peek && state.incoming.has_rights(skipped + count) {
+                receipt.moving = Some(Moving::begin());
+                receipt.descriptions = state.incoming.peek_rights(skipped + count);
             }
             count
         };
@@ -150,19 +166,18 @@ impl Endpoint {
     }
 
     fn receive_packet(&self, to: &mut dyn Destination, receiving: Receiving) -> Result<Receipt, Errno> {
+        // Of datagrams, only who would wait reads an end.
+        let ends = self.kind != Kind::Datagram || receiving.patience == Patience::Wait;
         let attempt = || {
             let mut state = self.state.lock();
-            if self.kind == Kind::Datagram
-                && let Err(error) = state.take_error()
-            {
+            if let Err(error) = state.take_error() {
                 return Some(Err(error));
             }
             let Some(first) = state.incoming.first() else {
-                if let Err(error) = state.take_error() {
-                    return Some(Err(error));
-                }
-                return state.ended.then_some(Ok(None));
+                return (state.ended && ends).then_some(Ok(None));
             };
+            // Also for who only looks: others hold then what nobody else may have held.
+            let moving = (!first.rights.is_empty()).then(Moving::begin);
             if receiving.peek {
                 let count = first.bytes.len().min(to.remaining());
                 let mut copy = Vec::new();
@@ -175,9 +190,9 @@ impl Endpoint {
                 receipt.from = Some(first.from.clone());
                 receipt.sender = Some(first.sender);
                 receipt.descriptions = first.rights.peek();
+                receipt.moving = moving;
                 return Some(Ok(Some((copy, receipt, None))));
             }
-            let moving = (!first.rights.is_empty()).then(Moving::begin);
             let packet = state.incoming.pop()?;
             let told = state.take_told();
             drop(state);
@@ -192,7 +207,8 @@ impl Endpoint {
             };
             Some(Ok(Some((packet.bytes, receipt, told))))
         };
-        let received = self.attempt(&self.arrived, receiving.patience, &self.options.receive_timeout, attempt)??;
+        let received =
+            self.attempt(&self.arrived, receiving.patience, &self.options.receive_timeout, attempt)??;
         let Some((bytes, mut receipt, told)) = received else { return Ok(Receipt::nothing()) };
         self.tell(told);
         let fitting = bytes.len().min(to.remaining());

@@ -4,8 +4,8 @@
 //! bounded by the sender's SO_SNDBUF (AF_UNIX), by both sides' buffers (TCP) or the receiver's (UDP, which loses what does not fit, as it does on Linux).
 
 use super::address::{route, source_for};
-use super::endpoint::{Role, State};
 use super::incoming::Packet;
+use super::state::{Role, State};
 use super::{Address, Endpoint, Family, Kind, Rights, Sender, ports};
 use crate::files::{Patience, Source, broken};
 use crate::syscall::Errno;
@@ -47,9 +47,9 @@ impl Endpoint {
     /// Linux's; EPIPE with SIGPIPE unless quiet.
     pub(crate) fn send(self: &Arc<Self>, from: &mut dyn Source, sending: Sending) -> Result<usize, Errno> {
         // Packets never raise it.
-        let quiet = sending.quiet || self.kind != Kind::Stream;
+        let mut quiet = sending.quiet || self.kind != Kind::Stream;
         let result = match (self.kind, self.family) {
-            (Kind::Stream, _) => self.send_stream(from, sending),
+            (Kind::Stream, _) => self.send_stream(from, sending, &mut quiet),
             (Kind::Datagram, Family::Internet | Family::InternetSix) => self.send_udp(from, sending),
             _ => self.send_packet(from, sending),
         };
@@ -66,8 +66,8 @@ impl Endpoint {
         Packet { bytes, taken: 0, from, sender, rights }
     }
 
-    /// The other side of a connection that can still be sent to.
-    fn sendable_peer(self: &Arc<Self>) -> Result<Option<Arc<Endpoint>>, Errno> {
+    /// The other side of a connection that can still be sent to; None if `bytes` will only be answered by a reset.
+    fn sendable_peer(self: &Arc<Self>, bytes: usize) -> Result<Option<Arc<Endpoint>>, Errno> {
         let mut state = self.state.lock();
         if self.is_tcp() {
             state.take_error()?;
@@ -78,27 +78,38 @@ impl Endpoint {
         state.take_error()?;
         match &state.role {
             Role::Connected(_) if state.deserted && self.is_tcp() => {
-                // What is sent now is answered by a reset.
-                state.mute = true;
-                state.error = Some(Errno::EPIPE);
-                drop(state);
-                self.announce_change();
+                if bytes > 0 {
+                    (state.mute, state.over) = (true, true);
+                    state.error = Some(Errno::EPIPE);
+                    drop(state);
+                    self.announce_change();
+                }
                 Ok(None)
             }
             Role::Connected(peer) => peer.upgrade().map(Some).ok_or(Errno::EPIPE),
-            Role::Connecting => Err(Errno::EAGAIN),
+            Role::Connecting(_) => Err(Errno::EAGAIN),
             _ if self.is_tcp() => Err(Errno::EPIPE),
             _ => Err(Errno::ENOTCONN),
         }
     }
 
-    fn send_stream(self: &Arc<Self>, from: &mut dyn Source, sending: Sending) -> Result<usize, Errno> {
+    /// `quiet` becomes true where there is no SIGPIPE.
+    fn send_stream(
+        self: &Arc<Self>,
+        from: &mut dyn Source,
+        sending: Sending,
+        quiet: &mut bool,
+    ) -> Result<usize, Errno> {
         let Sending { sender, mut rights, patience, .. } = sending;
         self.wait_for_connection(patience)?;
         let mut done = 0;
         while from.remaining() > 0 || done == 0 {
-            let step = self.sendable_peer().and_then(|peer| {
-                let Some(peer) = peer else { return Ok(from.remaining()) };
+            let peer = match self.sendable_peer(from.remaining()).transpose() {
+                // All of it goes where nobody is.
+                None => return Ok(done + from.remaining()),
+                Some(peer) => peer,
+            };
+            let step = peer.and_then(|peer| {
                 if from.remaining() == 0 {
                     return Ok(0);
                 }
@@ -107,7 +118,10 @@ impl Endpoint {
                 let bytes = gather(from, piece)?;
                 let count = bytes.len();
                 let packet = self.packet(bytes, sender, core::mem::replace(&mut rights, Rights::none()));
-                self.put(&peer, packet, bound, patience)?;
+                let (waited, put) = self.put(&peer, packet, bound, patience);
+                // Under whom a connection of AF_UNIX ends while it waits for room hears no signal.
+                *quiet |= waited && self.is_unix() && put == Err(Errno::EPIPE);
+                put?;
                 Ok(count)
             });
             match step {
@@ -126,7 +140,7 @@ impl Endpoint {
 
     /// A stream of TCP that is about to be connected sends when it is.
     fn wait_for_connection(self: &Arc<Self>, patience: Patience) -> Result<(), Errno> {
-        let settled = || (!matches!(self.state.lock().role, Role::Connecting)).then_some(());
+        let settled = || (!matches!(self.state.lock().role, Role::Connecting(_))).then_some(());
         self.attempt(&self.arrived, patience, &self.options.send_timeout, settled)
     }
 
@@ -136,10 +150,18 @@ impl Endpoint {
         if self.is_unix() { own } else { own + peer.options.receive_buffer() }
     }
 
-    /// Puts a packet of a connection into the queue at its other side, as soon as that is not full.
-    fn put(self: &Arc<Self>, peer: &Arc<Endpoint>, packet: Packet, bound: usize, patience: Patience) -> Result<(), Errno> {
+    /// Puts a packet of a connection into the queue at its other side, as soon as that is not full. Also whether that was not at once.
+    fn put(
+        self: &Arc<Self>,
+        peer: &Arc<Endpoint>,
+        packet: Packet,
+        bound: usize,
+        patience: Patience,
+    ) -> (bool, Result<(), Errno>) {
         let mut packet = Some(packet);
+        let mut turns = 0;
         let attempt = || {
+            turns += 1;
             let (error, mute) = {
                 let mut state = self.state.lock();
                 (state.error.take(), state.mute)
@@ -155,8 +177,7 @@ impl Endpoint {
                 state.refuse(self, bound / 2);
                 return None;
             }
-            let mut packet = packet.take()?;
-            packet.rights.depart();
+            let packet = packet.take()?;
             let pushed = if self.kind == Kind::Stream {
                 state.incoming.push_stream(packet)
             } else {
@@ -164,17 +185,23 @@ impl Endpoint {
             };
             Some(Ok(pushed))
         };
-        let pushed = self.attempt(&peer.room, patience, &self.options.send_timeout, attempt)??;
-        pushed.map_err(|_lost| Errno::ENOBUFS)?;
-        peer.announce_arrival();
-        Ok(())
+        let pushed = self.attempt(&peer.room, patience, &self.options.send_timeout, attempt);
+        let put = pushed.and_then(|put| put).and_then(|pushed| pushed.map_err(|_lost| Errno::ENOBUFS));
+        if put.is_ok() {
+            peer.announce_arrival();
+        }
+        (turns > 1, put)
     }
 
     /// Sends a packet of AF_UNIX whole.
     fn send_packet(self: &Arc<Self>, from: &mut dyn Source, sending: Sending) -> Result<usize, Errno> {
         let Sending { to, sender, rights, patience, .. } = sending;
-        if self.kind == Kind::SequencedPackets && self.state.lock().connected().is_none() {
-            return Err(Errno::ENOTCONN);
+        if self.kind == Kind::SequencedPackets {
+            let mut state = self.state.lock();
+            state.take_error()?;
+            if state.connected().is_none() {
+                return Err(Errno::ENOTCONN);
+            }
         }
         let to = match (to, self.kind) {
             (Some(Recipient::Unix(to)), Kind::Datagram) => Some(to),
@@ -187,8 +214,8 @@ impl Endpoint {
         let bytes = gather(from, length)?;
         let packet = self.packet(bytes, sender, rights);
         if self.kind == Kind::SequencedPackets {
-            let peer = self.sendable_peer()?.ok_or(Errno::EPIPE)?;
-            self.put(&peer, packet, self.options.send_buffer(), patience)?;
+            let peer = self.sendable_peer(length)?.ok_or(Errno::EPIPE)?;
+            self.put(&peer, packet, self.options.send_buffer(), patience).1?;
             return Ok(length);
         }
         let to = match to {
@@ -206,7 +233,11 @@ impl Endpoint {
     fn partner(&self) -> Result<Arc<Endpoint>, Errno> {
         let mut state = self.state.lock();
         state.take_error()?;
-        let partner = state.connected().ok_or(Errno::ENOTCONN)?.upgrade().filter(|partner| !core::ptr::eq(&**partner, self));
+        let partner = state
+            .connected()
+            .ok_or(Errno::ENOTCONN)?
+            .upgrade()
+            .filter(|partner| !core::ptr::eq(&**partner, self));
         match partner {
             Some(partner) => Ok(partner),
             None if state.connected().is_some_and(|peer| core::ptr::eq(peer.as_ptr(), self)) => {
@@ -229,7 +260,12 @@ impl Endpoint {
         (receiver.incoming.count() >= MOST_DATAGRAMS).then_some(usize::MAX)
     }
 
-    fn put_datagram(self: &Arc<Self>, to: &Arc<Endpoint>, packet: Packet, patience: Patience) -> Result<(), Errno> {
+    fn put_datagram(
+        self: &Arc<Self>,
+        to: &Arc<Endpoint>,
+        packet: Packet,
+        patience: Patience,
+    ) -> Result<(), Errno> {
         let mut packet = Some(packet);
         let attempt = || {
             if self.state.lock().mute {
@@ -249,8 +285,7 @@ impl Endpoint {
                 state.refuse(self, below);
                 return None;
             }
-            let mut packet = packet.take()?;
-            packet.rights.depart();
+            let packet = packet.take()?;
             Some(Ok(state.incoming.push(packet)))
         };
         let pushed = self.attempt(&to.room, patience, &self.options.send_timeout, attempt)??;
@@ -296,7 +331,7 @@ impl Endpoint {
         let from = Arc::new(Address::Internet(own));
         let packet = Packet { bytes, taken: 0, from, sender: sending.sender, rights: Rights::none() };
         let mut state = receiver.state.lock();
-        let fits = !state.closed && !state.ended && state.incoming.charged() < receiver.options.receive_buffer();
+        let fits = !state.closed && state.incoming.charged() < receiver.options.receive_buffer();
         let lost = if fits { state.incoming.push(packet).err() } else { Some(packet) };
         drop(state);
         if lost.is_none() {

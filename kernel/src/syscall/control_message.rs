@@ -8,7 +8,7 @@ use super::socket::take_back;
 use crate::files::Description;
 use crate::memory::user;
 use crate::network::{MOST_RIGHTS, Rights, Sender};
-use crate::process::credentials::{CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN};
+use crate::process::credentials::{CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN, CAP_SYS_RESOURCE};
 use crate::process::current;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -33,7 +33,7 @@ impl Control {
         Self { sender: Sender::real(), rights: Rights::none() }
     }
 
-    /// What the control data at `address` says; of families other than AF_UNIX it is passed over.
+    /// What the control data at `address` says. To families other than AF_UNIX, descriptors and ids say nothing.
     ///
     /// # Errors
     /// EINVAL, ENOBUFS, EBADF, EPERM, ETOOMANYREFS.
@@ -55,7 +55,7 @@ impl Control {
             }
             let data = &rest[HEADER..whole];
             match (level, kind) {
-                (SOL_SOCKET, _) if !is_unix => return Err(Errno::EINVAL),
+                (SOL_SOCKET, SCM_RIGHTS | SCM_CREDENTIALS) if !is_unix => {}
                 (SOL_SOCKET, SCM_RIGHTS) => find_descriptions(data, &mut descriptions)?,
                 (SOL_SOCKET, SCM_CREDENTIALS) => {
                     sender = Sender::read_from_bytes(data).map_err(|_| Errno::EINVAL)?;
@@ -66,8 +66,9 @@ impl Control {
             }
             rest = rest.get(whole.next_multiple_of(8)..).unwrap_or(&[]);
         }
-        let user = current().process().credentials().user.real;
-        let rights = Rights::new(descriptions, user, descriptor_limit() as u64)?;
+        let own = current().process().credentials();
+        let privileged = own.has(CAP_SYS_RESOURCE) || own.has(CAP_SYS_ADMIN);
+        let rights = Rights::new(descriptions, own.user.real, (!privileged).then(|| descriptor_limit() as u64))?;
         Ok(Self { sender, rights })
     }
 }

@@ -196,8 +196,7 @@ pub(crate) fn accept4(&[descriptor, address, length, flags, ..]: &[u64; 6]) -> R
     let description = socket.open(flags);
     drop(moving);
     if address != 0 {
-        let peer = endpoint.peer_address().or(Err(Errno::ECONNABORTED));
-        write_address(&peer?.bytes(endpoint.family()), address, length)?;
+        write_address(&endpoint.origin().bytes(endpoint.family()), address, length)?;
     }
     install(description, flags & abi::O_CLOEXEC != 0)
 }
