@@ -64,6 +64,7 @@ mod merge;
 mod mistake;
 mod monitor;
 mod object;
+mod other_pages;
 mod page_batch;
 mod page_lists;
 mod page_table;
