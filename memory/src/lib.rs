@@ -65,6 +65,7 @@ mod mistake;
 mod monitor;
 mod object;
 mod other_pages;
+mod overview;
 mod page_batch;
 mod page_lists;
 mod page_table;
