@@ -254,6 +254,34 @@ static void rearranged_and_watched(void)
 	check(shown[PAGE] == 'w');
 }
 
+static int can_be_read(const char *name)
+{
+	char text[1 << 16];
+	ssize_t got;
+	int file = open(name, O_RDONLY);
+	check(file >= 0);
+	while ((got = read(file, text, sizeof text)) > 0)
+		;
+	/* A kernel may find that there is not memory enough for all of it. */
+	int whole = got == 0 || errno == ENOMEM;
+	close(file);
+	return whole;
+}
+
+/* As many mappings as there may be, nearly: what goes through all of them goes on. */
+static void among_many(void)
+{
+	const size_t pages = 64000;
+	int segment = fresh_segment(2 * PAGE);
+	char *many = fresh(pages, PROT_NONE, MAP_PRIVATE | MAP_NORESERVE);
+	for (size_t page = 1; page < pages; page += 2)
+		check(mprotect(many + page * PAGE, PAGE, PROT_READ) == 0);
+	char *memory = attach(segment, 0);
+	check(munmap(memory, PAGE) == 0 && shmdt(memory) == 0 && status(segment).shm_nattch == 0);
+	check(can_be_read("/proc/self/maps") && can_be_read("/proc/self/smaps") && can_be_read("/proc/self/statm"));
+	check(shmctl(segment, IPC_RMID, NULL) == 0);
+}
+
 /* The last line of an area in smaps. */
 static void marks(void)
 {
@@ -284,6 +312,7 @@ int main(void)
 	RUN(rearranged);
 	RUN(rearranged_and_watched);
 	RUN(marks);
+	RUN(among_many);
 	puts("ok");
 	return 0;
 }
