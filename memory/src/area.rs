@@ -344,7 +344,8 @@ impl<E: Environment> Area<E> {
             ),
         };
         let (range, rights, may) = (self.range(), self.rights(), self.may);
-        AreaSnapshot { range, rights, may, flags: self.flags(), offset, object }
+        let has_private_pages = self.has_private_pages();
+        AreaSnapshot { range, rights, may, flags: self.flags(), has_private_pages, offset, object }
     }
 }
 
@@ -359,6 +360,8 @@ pub struct AreaSnapshot {
     pub may: Rights,
     /// Shared, heap, stack and so on.
     pub flags: AreaFlags,
+    /// Whether a page of its own may be mapped in it.
+    pub has_private_pages: bool,
     /// Offset in the object, in bytes.
     pub offset: u64,
     /// The object and its name; `None` for anonymous memory.

@@ -60,6 +60,12 @@ pub trait Backing<E: Environment>: Send + Sync {
         Ok(())
     }
 
+    /// Does `work`, which maps it, with what is decided about stores to it staying as it is meanwhile: whether no new mapping may be stored
+    /// to. Called with no lock held.
+    fn with_seals(&self, work: &mut dyn FnMut(bool)) {
+        work(false);
+    }
+
     /// Whether the page is in memory already (for `mincore`).
     fn is_resident(&self, page: u64) -> bool;
 

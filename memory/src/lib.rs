@@ -66,6 +66,8 @@ mod mistake;
 mod monitor;
 mod object;
 mod own_tables;
+mod other_pages;
+mod overview;
 mod page_batch;
 mod page_lists;
 mod page_table;

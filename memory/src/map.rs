@@ -69,38 +69,49 @@ impl<E: Environment> AddressSpace<E> {
     /// not be, or would be too much; [`Error::OutOfMemory`] for the rest: no room, too many areas,
     /// over a limit, or more memory than could ever be had.
     pub fn map(&self, request: MapRequest<E>) -> Result<PageRange, Error> {
+        let mut layout = self.exclusive();
+        let populate = request.populate;
+        let (range, flags) = self.map_in(&mut layout, request)?;
+        drop(layout);
+        if populate || flags.brings_in() {
+            // The mapping stands whether or not its pages could be had.
+            let _ = self.bring_in_areas(range);
+        }
+        Ok(range)
+    }
+
+    /// As [`AddressSpace::map`], but without bringing pages in; says also what the area's flags are. Nobody watches it, whatever is asked for.
+    pub(crate) fn map_in(
+        &self,
+        layout: &mut Layout<E>,
+        request: MapRequest<E>,
+    ) -> Result<(PageRange, AreaFlags), Error> {
         if request.length == 0 || (request.flags.contains(AreaFlags::SHARED) && request.object.is_none()) {
             return Err(Error::Invalid);
         }
         let length = round_up(request.length).ok_or(Error::OutOfMemory)?;
-        let mut layout = self.exclusive();
         layout.areas.check_count(1)?;
         let apart = self.apart(length);
-        let range = find_place(&mut layout, request.place, length, apart)?;
+        let range = find_place(layout, request.place, length, apart)?;
         if request.flags.contains(AreaFlags::LOCKED) {
             self.check_locking()?;
         }
-        let flags = request.flags | layout.locks_to_come;
-        self.check_growth_of_locked(&layout, flags, range.pages())?;
+        let flags = request.flags.difference(AreaFlags::WATCHED) | layout.locks_to_come;
+        self.check_growth_of_locked(layout, flags, range.pages())?;
         let source = match request.object {
             Some((backing, first_page)) => Source::object(backing, first_page, range.start()),
             None => Source::Anonymous,
         };
         let area = Area::new(range, request.rights, request.may, flags, source);
-        self.check_expansion(&layout, range.pages() - layout.areas.mapped_pages_in(range))?;
+        self.check_expansion(layout, range.pages() - layout.areas.mapped_pages_in(range))?;
         if area.is_accounted() {
-            self.check_commitment(&layout, range.pages())?;
+            self.check_commitment(layout, range.pages())?;
         }
         if let Place::Fixed(_) = request.place {
-            self.remove(&mut layout, range, Cause::Mmap);
+            self.remove(layout, range, Cause::Mmap);
         }
         layout.areas.insert(area);
-        drop(layout);
-        if request.populate || flags.brings_in() {
-            // The mapping stands whether or not its pages could be had.
-            let _ = self.bring_in_areas(range);
-        }
-        Ok(range)
+        Ok((range, flags))
     }
 
     /// Whether a mapping of `length` bytes can go where it shall.

@@ -3,18 +3,18 @@
 #include <elf.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/procfs.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 static char *marked, *hidden;
 
-/* A child that ends by a signal; what `waitid` says of it. */
-static siginfo_t ended_by(int signal, rlim_t most)
+/* A child that ends by a signal, beside what is there; what `waitid` says of it. */
+static siginfo_t ended_beside(int signal, rlim_t most)
 {
 	siginfo_t told;
 	struct rlimit limit = {most, RLIM_INFINITY};
-	unlink("core");
 	pid_t child = fork();
 	check(child >= 0);
 	if (child == 0) {
@@ -32,6 +32,12 @@ static siginfo_t ended_by(int signal, rlim_t most)
 	check(waitpid(child, &how, 0) == child && WIFSIGNALED(how) && WTERMSIG(how) == signal && told.si_status == signal);
 	check(!WCOREDUMP(how) == (told.si_code != CLD_DUMPED));
 	return told;
+}
+
+static siginfo_t ended_by(int signal, rlim_t most)
+{
+	unlink("core");
+	return ended_beside(signal, most);
 }
 
 static void contents(void)
@@ -77,12 +83,79 @@ static void which(void)
 	check(ended_by(SIGSEGV, 0).si_code == CLD_KILLED && access("core", F_OK) == -1);
 }
 
+/* The file is always a new one. */
+static void occupied(void)
+{
+	struct stat status;
+	char kept[4];
+	unlink("core");
+	check(mkfifo("core", 0600) == 0);
+	check(ended_beside(SIGSEGV, RLIM_INFINITY).si_code == CLD_DUMPED && lstat("core", &status) == 0 && S_ISREG(status.st_mode));
+	unlink("core");
+	int other = open("other", O_RDWR | O_CREAT, 0666);
+	check(other >= 0 && write(other, "kept", 4) == 4 && link("other", "core") == 0);
+	check(ended_beside(SIGSEGV, RLIM_INFINITY).si_code == CLD_DUMPED && lstat("core", &status) == 0 && status.st_nlink == 1);
+	check(pread(other, kept, 4, 0) == 4 && memcmp(kept, "kept", 4) == 0 && fstat(other, &status) == 0 && status.st_size == 4);
+	unlink("core");
+	check(symlink("other", "core") == 0);
+	check(ended_beside(SIGSEGV, RLIM_INFINITY).si_code == CLD_DUMPED && lstat("core", &status) == 0 && S_ISREG(status.st_mode));
+	unlink("core");
+	check(mkdir("core", 0700) == 0 && ended_beside(SIGSEGV, RLIM_INFINITY).si_code == CLD_KILLED && rmdir("core") == 0);
+	umask(0200);
+	check(ended_by(SIGSEGV, RLIM_INFINITY).si_code == CLD_KILLED);
+	umask(022);
+}
+
+/* Who does not want to be looked at has children like that; who becomes somebody else has memory from before. */
+static void not_dumpable(void)
+{
+	int how;
+	check(prctl(PR_GET_DUMPABLE) == 1 && prctl(PR_SET_DUMPABLE, 0) == 0);
+	check(ended_by(SIGSEGV, RLIM_INFINITY).si_code == CLD_KILLED && access("core", F_OK) == -1);
+	pid_t child = fork();
+	check(child >= 0);
+	if (child == 0)
+		_exit(prctl(PR_GET_DUMPABLE));
+	check(waitpid(child, &how, 0) == child && how == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
+	child = fork();
+	check(child >= 0);
+	if (child == 0) {
+		check(prctl(PR_SET_PDEATHSIG, SIGUSR1) == 0 && setuid(65534) == 0);
+		int signal = -1;
+		check(prctl(PR_GET_PDEATHSIG, &signal) == 0 && signal == 0 && prctl(PR_GET_DUMPABLE) == 0);
+		check(ended_by(SIGSEGV, RLIM_INFINITY).si_code == CLD_KILLED && access("core", F_OK) == -1);
+		check(prctl(PR_SET_DUMPABLE, 1) == 0 && ended_by(SIGSEGV, RLIM_INFINITY).si_code == CLD_DUMPED);
+		_exit(0);
+	}
+	check(waitpid(child, &how, 0) == child && how == 0);
+}
+
+/* What was mapped and never used costs nothing, however large it is. */
+static void large_and_empty(void)
+{
+	const size_t huge = 1UL << 45;
+	char *untouched = mmap(NULL, huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	check(untouched != MAP_FAILED && ended_by(SIGSEGV, RLIM_INFINITY).si_code == CLD_DUMPED);
+	int file = open("core", O_RDONLY), found = 0;
+	Elf64_Ehdr header;
+	Elf64_Phdr part;
+	check(file >= 0 && read(file, &header, sizeof header) == sizeof header);
+	for (int at = 0; at < header.e_phnum; at++) {
+		check(pread(file, &part, sizeof part, header.e_phoff + at * sizeof part) == sizeof part);
+		found += part.p_type == PT_LOAD && part.p_vaddr == (uintptr_t)untouched && part.p_memsz == huge && part.p_filesz == 0;
+	}
+	check(found == 1);
+}
+
 int main(void)
 {
 	char folder[] = "/tmp/core-XXXXXX";
-	check(mkdtemp(folder) && chdir(folder) == 0);
+	check(mkdtemp(folder) && chdir(folder) == 0 && chmod(folder, 0777) == 0);
 	RUN(contents);
 	RUN(which);
+	RUN(occupied);
+	RUN(not_dumpable);
+	RUN(large_and_empty);
 	unlink("core");
 	puts("ok");
 	return 0;

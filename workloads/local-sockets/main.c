@@ -313,6 +313,25 @@ static void waiting(void)
 }
 
 #include "ending.h"
+/* A connection stays in the queue until there is a descriptor for it. */
+static void no_descriptor(void)
+{
+	struct sockaddr_un name;
+	struct rlimit limit = {10, 10};
+	socklen_t length = named(&name, "/tmp/full-table.socket");
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0), caller = socket(AF_UNIX, SOCK_STREAM, 0);
+	char got;
+	unlink(name.sun_path);
+	check(bind(listener, (struct sockaddr *)&name, length) == 0 && listen(listener, 4) == 0);
+	check(connect(caller, (struct sockaddr *)&name, length) == 0 && write(caller, "c", 1) == 1 && setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	while (dup(0) >= 0)
+		;
+	EXPECT(EMFILE, accept(listener, NULL, NULL));
+	check(close(9) == 0 && accept(listener, NULL, NULL) == 9 && read(9, &got, 1) == 1 && got == 'c');
+	/* Also if there is nobody yet to be taken. */
+	EXPECT(EMFILE, accept(listener, NULL, NULL));
+	unlink(name.sun_path);
+}
 
 int main(void)
 {
@@ -325,6 +344,7 @@ int main(void)
 	RUN(names);
 	RUN(abstract);
 	RUN(waiting);
+	RUN(no_descriptor);
 	RUN(descriptors);
 	RUN(descriptor_errors);
 	RUN(cycles);

@@ -7,6 +7,7 @@
 #include <mqueue.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define NAME "/ceasefire-queue"
@@ -131,6 +132,88 @@ static void news(void)
 	check(close(dup(queue)) == 0 && mq_notify(queue, &event) == 0);
 }
 
+/* A registration ends with the program that made it, and with its process. */
+static void news_of_the_gone(const char *program)
+{
+	mqd_t queue = fresh_queue(O_NONBLOCK, 4, 8);
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	int hold[2];
+	siginfo_t told;
+	char end;
+	pid_t child = fork();
+	check(child >= 0);
+	if (child == 0) {
+		check(mq_notify(queue, &event) == 0);
+		_exit(0);
+	}
+	/* As soon as it has ended, waited for or not. */
+	check(waitid(P_PID, child, &told, WEXITED | WNOWAIT) == 0 && mq_notify(queue, &event) == 0 && mq_notify(queue, NULL) == 0);
+	check(waitpid(child, NULL, 0) == child && pipe(hold) == 0);
+	child = fork();
+	check(child >= 0);
+	if (child == 0) {
+		check(mq_notify(queue, &event) == 0 && dup2(hold[1], 1) == 1);
+		close(hold[0]), close(hold[1]);
+		execl(program, program, "--say-and-wait", NULL);
+		_exit(1);
+	}
+	close(hold[1]);
+	check(read(hold[0], &end, 1) == 1);
+	/* The descriptor was closed when the new program began. */
+	check(mq_notify(queue, &event) == 0 && mq_notify(queue, NULL) == 0);
+	check(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+}
+
+static const char *own_name;
+
+static void forgotten(void)
+{
+	news_of_the_gone(own_name);
+}
+
+/* Larger than most that is allocated in one piece. */
+static void large_message(void)
+{
+	const size_t size = 9 << 20;
+	struct rlimit limit = {64 << 20, 64 << 20};
+	check(setrlimit(RLIMIT_MSGQUEUE, &limit) == 0);
+	char *message = fresh(size / PAGE, READ_WRITE, MAP_PRIVATE), *copy = fresh(size / PAGE, READ_WRITE, MAP_PRIVATE);
+	mqd_t queue = fresh_queue(O_NONBLOCK, 1, size);
+	for (size_t at = 0; at < size; at += 1000)
+		message[at] = at / 1000;
+	check(mq_send(queue, message, size - 1, 0) == 0 && mq_receive(queue, copy, size, NULL) == (ssize_t)size - 1);
+	check(memcmp(message, copy, size) == 0);
+}
+
+/* What has no name any more still counts, until nobody has it open. */
+static void without_names(void)
+{
+	struct rlimit limit = {100000, 100000};
+	struct mq_attr attributes = {.mq_maxmsg = 10, .mq_msgsize = 8000};
+	check(mq_unlink(NAME) == 0 || errno == ENOENT);
+	check(setgid(4712) == 0 && setuid(4712) == 0 && setrlimit(RLIMIT_MSGQUEUE, &limit) == 0);
+	mqd_t queue = mq_open(NAME, O_CREAT | O_RDWR, 0600, &attributes);
+	check(queue >= 0 && mq_unlink(NAME) == 0);
+	EXPECT(EMFILE, mq_open(NAME, O_CREAT | O_RDWR, 0600, &attributes));
+	check(mq_close(queue) == 0);
+	queue = mq_open(NAME, O_CREAT | O_RDWR, 0600, &attributes);
+	check(queue >= 0 && mq_unlink(NAME) == 0);
+}
+
+/* A queue is not made for whom it has no descriptor. */
+static void no_descriptor(void)
+{
+	struct rlimit limit = {8, 8};
+	mq_unlink(NAME);
+	check(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	while (dup(0) >= 0)
+		;
+	EXPECT(EMFILE, mq_open(NAME, O_CREAT | O_RDWR, 0600, NULL));
+	close(7);
+	EXPECT(ENOENT, mq_open(NAME, O_RDWR));
+	check(mq_open(NAME, O_CREAT | O_RDWR, 0600, NULL) == 7);
+}
+
 static void rights(void)
 {
 	mqd_t queue = fresh_queue(0, 1, 8);
@@ -141,13 +224,23 @@ static void rights(void)
 	check(mq_unlink(NAME) == -1 && (errno == EPERM || errno == EACCES));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "--say-and-wait") == 0) {
+		check(write(1, "s", 1) == 1);
+		for (;;)
+			pause();
+	}
+	own_name = access(argv[0], X_OK) == 0 ? argv[0] : "/proc/self/exe";
 	RUN(order);
 	RUN(errors);
 	RUN(waiting);
 	RUN(interrupted);
 	RUN(news);
+	RUN(forgotten);
+	RUN(large_message);
+	RUN(without_names);
+	RUN(no_descriptor);
 	RUN(rights);
 	check(mq_unlink(NAME) == 0);
 	puts("ok");

@@ -4,7 +4,9 @@
 #include "../include/expected-errors.h"
 #include "../include/parts.h"
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
@@ -208,6 +210,10 @@ static void later_seal(void)
 	char *seen = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, 0);
 	check(seen != MAP_FAILED && seen[1] == 'q');
 	EXPECT(EACCES, mprotect(seen, PAGE, PROT_READ | PROT_WRITE));
+	/* Other pages in the place of the old are a new mapping. (Linux has removed the old one by the time it refuses.) */
+	EXPECT(0, remap_file_pages(seen, PAGE, 0, 1, 0));
+	EXPECT(EACCES, mprotect(seen, PAGE, PROT_READ | PROT_WRITE));
+	EXPECT(EPERM, remap_file_pages((char *)shown, PAGE, 0, 1, 0));
 }
 
 static void rearranged(void)
@@ -226,6 +232,54 @@ static void rearranged(void)
 	EXPECT(EINVAL, remap_file_pages((char *)shown, PAGE, PROT_READ, 3, 0));
 	EXPECT(EINVAL, remap_file_pages((char *)shown, 0, 0, 3, 0));
 	EXPECT(EINVAL, remap_file_pages(fresh(1, PROT_READ, MAP_PRIVATE), PAGE, 0, 0, 0));
+	EXPECT(EOVERFLOW, remap_file_pages((char *)shown, PAGE, 0, 1UL << 51, 0));
+	EXPECT(0, remap_file_pages((char *)shown, PAGE, 0, (1UL << 51) - 2, MAP_NONBLOCK));
+	/* Whose stores nobody could ever see shares nothing. */
+	int program = open("/proc/self/exe", O_RDONLY);
+	char *seen = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, program, 0);
+	check(program >= 0 && seen != MAP_FAILED);
+	EXPECT(EINVAL, remap_file_pages(seen, PAGE, 0, 0, 0));
+}
+
+/* Other pages in the place of those that a monitor watches: it does not watch these. */
+static void rearranged_and_watched(void)
+{
+	struct uffdio_api interface = {.api = UFFD_API};
+	int monitor = syscall(SYS_userfaultfd, 0);
+	volatile char *shown = fresh(2, PROT_READ | PROT_WRITE, MAP_SHARED);
+	struct uffdio_register watched = {{(uintptr_t)shown, 2 * PAGE}, UFFDIO_REGISTER_MODE_MISSING, 0};
+	check(monitor >= 0 && ioctl(monitor, UFFDIO_API, &interface) == 0 && ioctl(monitor, UFFDIO_REGISTER, &watched) == 0);
+	check(remap_file_pages((char *)shown, PAGE, 0, 1, 0) == 0 && shown[0] == 0);
+	shown[0] = 'w';
+	check(shown[PAGE] == 'w');
+}
+
+static int can_be_read(const char *name)
+{
+	char text[1 << 16];
+	ssize_t got;
+	int file = open(name, O_RDONLY);
+	check(file >= 0);
+	while ((got = read(file, text, sizeof text)) > 0)
+		;
+	/* A kernel may find that there is not memory enough for all of it. */
+	int whole = got == 0 || errno == ENOMEM;
+	close(file);
+	return whole;
+}
+
+/* As many mappings as there may be, nearly: what goes through all of them goes on. */
+static void among_many(void)
+{
+	const size_t pages = 64000;
+	int segment = fresh_segment(2 * PAGE);
+	char *many = fresh(pages, PROT_NONE, MAP_PRIVATE | MAP_NORESERVE);
+	for (size_t page = 1; page < pages; page += 2)
+		check(mprotect(many + page * PAGE, PAGE, PROT_READ) == 0);
+	char *memory = attach(segment, 0);
+	check(munmap(memory, PAGE) == 0 && shmdt(memory) == 0 && status(segment).shm_nattch == 0);
+	check(can_be_read("/proc/self/maps") && can_be_read("/proc/self/smaps") && can_be_read("/proc/self/statm"));
+	check(shmctl(segment, IPC_RMID, NULL) == 0);
 }
 
 /* The last line of an area in smaps. */
@@ -256,7 +310,9 @@ int main(void)
 	RUN(seals);
 	RUN(later_seal);
 	RUN(rearranged);
+	RUN(rearranged_and_watched);
 	RUN(marks);
+	RUN(among_many);
 	puts("ok");
 	return 0;
 }

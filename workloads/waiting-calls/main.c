@@ -1,8 +1,9 @@
-/* Calls that wait for several things, and limits that end a program: futex_waitv, signalfd, RLIMIT_NPROC and RLIMIT_CPU, timers whose signal is
- * ignored, and who may signal the first process. Each part runs in a child of its own. Passes on Linux as it does here.
+/* Calls that wait for several things, and limits that end a program: futex_waitv, poll, epoll, signalfd, RLIMIT_NPROC and RLIMIT_CPU, timers whose
+ * signal is ignored or that expire without end, and who may signal the first process or set another's limits. Each part runs in a child of its own. Passes on Linux as it does here.
  */
 #include "../include/expected-errors.h"
 #include "../include/parts.h"
+#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <time.h>
 
 #define WORDS 5
@@ -72,6 +74,63 @@ static void many_words(void)
 	describe(waited);
 	waited[0].address += 1;
 	EXPECT(EINVAL, wait_for_any(waited, 1, NULL));
+}
+
+/* Many threads that each wait for many words, all of them one word. */
+#define CROWD 520
+#define MOST_WORDS 128
+static uint32_t meeting_place;
+
+static void *join_crowd(void *unused)
+{
+	static __thread struct word waited[MOST_WORDS];
+	for (int at = 0; at < MOST_WORDS; at++)
+		waited[at] = (struct word){0, (uintptr_t)&meeting_place, 2 | FUTEX_PRIVATE_FLAG, 0};
+	check(wait_for_any(waited, MOST_WORDS, NULL) >= 0 || errno == EAGAIN);
+	return unused;
+}
+
+static void crowd(void)
+{
+	static pthread_t threads[CROWD];
+	pthread_attr_t small;
+	check(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, 64 << 10) == 0);
+	for (int at = 0; at < CROWD; at++)
+		check(pthread_create(&threads[at], &small, join_crowd, NULL) == 0);
+	/* Until all of them wait, or nearly. */
+	usleep(500000);
+	__atomic_store_n(&meeting_place, 1, __ATOMIC_SEQ_CST);
+	check(syscall(SYS_futex, &meeting_place, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0) >= 0);
+	for (int at = 0; at < CROWD; at++)
+		check(pthread_join(threads[at], NULL) == 0);
+}
+
+/* Which clock a wait goes by can be said only with the times that are absolute. */
+static void clock_of_a_word(void)
+{
+	struct timespec short_time = {0, 1000};
+	EXPECT(ENOSYS, syscall(SYS_futex, &words[0], FUTEX_WAIT_PRIVATE | FUTEX_CLOCK_REALTIME, 0, &short_time, NULL, 0));
+	EXPECT(ETIMEDOUT, syscall(SYS_futex, &words[0], FUTEX_WAIT_PRIVATE, 0, &short_time, NULL, 0));
+}
+
+/* As many records as there may be descriptors. */
+static void many_records(void)
+{
+	const size_t most = 1 << 20;
+	struct rlimit limit = {most, most};
+	struct pollfd *records = mmap(NULL, most * sizeof *records, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int tube[2];
+	check(records != MAP_FAILED && setrlimit(RLIMIT_NOFILE, &limit) == 0 && pipe(tube) == 0);
+	for (size_t at = 0; at < most; at++)
+		records[at] = (struct pollfd){.fd = -1, .events = POLLIN, .revents = 7};
+	check(poll(records, most, 0) == 0 && records[0].revents == 0 && records[most - 1].revents == 0);
+	records[5].fd = tube[0];
+	records[most - 1].fd = tube[1];
+	records[most - 1].events = POLLOUT;
+	check(poll(records, most, -1) == 1 && records[most - 1].revents == POLLOUT && records[5].revents == 0);
+	records[most - 2].fd = 99;
+	check(poll(records, most, -1) == 2 && records[most - 2].revents == POLLNVAL);
+	EXPECT(EINVAL, poll(records, most + 1, 0));
 }
 
 static void nothing(int signal)
@@ -141,6 +200,92 @@ static void signal_file_waits(void)
 			check(epoll_wait(several, &event, 1, 20000) == 1);
 		check(read(file, &taken, sizeof taken) == sizeof taken && taken.ssi_signo == SIGCHLD);
 		check(taken.ssi_pid == (uint32_t)child && taken.ssi_status == 3 && taken.ssi_code == CLD_EXITED);
+		check(waitpid(child, NULL, 0) == child);
+	}
+}
+
+/* A timer expires again and again while an epoll that watches it is changed and asked. */
+static void changed_while_it_expires(void)
+{
+	int timer = timerfd_create(CLOCK_MONOTONIC, 0), several = epoll_create1(0);
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET}, found;
+	struct itimerspec soon = {.it_value = {0, 1000}};
+	check(timer >= 0 && several >= 0 && epoll_ctl(several, EPOLL_CTL_ADD, timer, &event) == 0);
+	for (int round = 0; round < 20000; round++) {
+		soon.it_value.tv_nsec = 1000 + round % 64 * 250;
+		check(timerfd_settime(timer, 0, &soon, NULL) == 0);
+		for (int again = 0; again < 8; again++)
+			check(epoll_ctl(several, EPOLL_CTL_MOD, timer, &event) == 0 && epoll_wait(several, &found, 1, 0) >= 0);
+	}
+}
+
+/* The next expiry but one is later than any clock goes. */
+static void timer_of_a_long_life(void)
+{
+	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+	struct itimerspec rare = {.it_value = {0, 1}, .it_interval = {1L << 62, 0}};
+	uint64_t count;
+	check(timer >= 0 && timerfd_settime(timer, 0, &rare, NULL) == 0);
+	usleep(10000);
+	check(read(timer, &count, sizeof count) == sizeof count && count == 1);
+	EXPECT(EAGAIN, read(timer, &count, sizeof count));
+}
+
+/* A timer that was to expire a thousand million times by now. */
+static void countless_expiries(void)
+{
+	sigset_t set = blocked(SIGUSR1, SIGUSR1);
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	struct itimerspec ever = {.it_value = {0, 1}, .it_interval = {0, 1}}, never = {{0, 0}, {0, 0}};
+	struct timespec now = {0, 0};
+	siginfo_t taken;
+	timer_t timer;
+	/* There are more of them than a count can say. */
+	while (now.tv_sec < 3) {
+		usleep(10000);
+		check(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+	}
+	check(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 && timer_settime(timer, TIMER_ABSTIME, &ever, NULL) == 0);
+	check(sigwaitinfo(&set, &taken) == SIGUSR1 && taken.si_overrun == INT_MAX);
+	check(timer_getoverrun(timer) == INT_MAX && timer_settime(timer, 0, &never, NULL) == 0);
+}
+
+/* Another's limits are for who is the same user and group in all respects, or has the privilege. */
+static void limits_of_others(void)
+{
+	struct rlimit low = {1000, 1000}, old;
+	int hold[2];
+	check(pipe(hold) == 0);
+	pid_t child = fork();
+	check(child >= 0);
+	if (child == 0) {
+		char end;
+		close(hold[1]);
+		_exit(read(hold[0], &end, 1) != 0);
+	}
+	check(prlimit(child, RLIMIT_SIGPENDING, &low, &old) == 0 && prlimit(child, RLIMIT_SIGPENDING, NULL, &old) == 0 && old.rlim_cur == 1000);
+	EXPECT(EINVAL, prlimit(child, 99, NULL, &old));
+	EXPECT(EFAULT, syscall(SYS_prlimit64, 0x3fffffff, RLIMIT_CORE, 8L, NULL));
+	EXPECT(ESRCH, prlimit(0x3fffffff, 99, NULL, &old));
+	check(setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
+	EXPECT(EPERM, prlimit(child, RLIMIT_SIGPENDING, &low, NULL));
+	EXPECT(EPERM, prlimit(child, RLIMIT_SIGPENDING, NULL, &old));
+	EXPECT(EPERM, prlimit(child, 99, NULL, &old));
+	check(prlimit(getpid(), RLIMIT_CORE, NULL, &old) == 0);
+	check(close(hold[1]) == 0 && waitpid(child, NULL, 0) == child);
+}
+
+/* A limit of CPU time that is set when the process has ended is for nobody. */
+static void limit_of_the_dead(void)
+{
+	struct rlimit short_time = {1, 2};
+	for (int round = 0; round < 20; round++) {
+		siginfo_t told;
+		pid_t child = fork();
+		check(child >= 0);
+		if (child == 0)
+			_exit(0);
+		check(waitid(P_PID, child, &told, WEXITED | WNOWAIT) == 0 && prlimit(child, RLIMIT_CPU, &short_time, NULL) == 0);
 		check(waitpid(child, NULL, 0) == child);
 	}
 }
@@ -227,6 +372,14 @@ int main(void)
 {
 	RUN(many_words);
 	RUN(interrupted_words);
+	RUN(crowd);
+	RUN(clock_of_a_word);
+	RUN(many_records);
+	RUN(changed_while_it_expires);
+	RUN(timer_of_a_long_life);
+	RUN(countless_expiries);
+	RUN(limits_of_others);
+	RUN(limit_of_the_dead);
 	RUN(signal_file);
 	RUN(signal_file_waits);
 	RUN(most_processes);

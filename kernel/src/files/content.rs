@@ -342,6 +342,13 @@ impl ::memory::Backing<Kernel> for Mapping {
         content.object.frame(page)
     }
 
+    fn with_seals(&self, work: &mut dyn FnMut(bool)) {
+        match self.entry.inode().regular() {
+            Ok(content) => content.with_seals(|seals| work(seals.intersects(Seals::ANY_WRITE))),
+            Err(_) => work(false),
+        }
+    }
+
     fn object(&self) -> Option<&MemoryObject> {
         self.entry.inode().regular().ok().map(|content| &content.object)
     }

@@ -77,7 +77,8 @@ type Interests = BTreeMap<(i32, usize), Arc<Interest>>;
 pub(crate) struct Interest {
     key: (i32, usize),
     description: Weak<Description>,
-    request: SpinLock<Request>,
+    /// Looked at in interrupts.
+    request: InterruptLock<Request>,
     queued: AtomicBool,
     ready: Weak<Ready>,
     /// The instance's list, to be left when the description goes away.
@@ -97,6 +98,16 @@ impl Interest {
             return Readiness::empty();
         }
         Readiness::from_bits_truncate(request.events & !MODES) | Readiness::ALWAYS
+    }
+
+    /// It is reported; says what was asked. Of a one-shot only its modes are left.
+    fn fire(&self) -> Request {
+        let mut request = self.request.lock();
+        let asked = *request;
+        if asked.events & abi::EPOLLONESHOT != 0 {
+            request.events &= MODES;
+        }
+        asked
     }
 
     fn queue(self: &Arc<Self>) {
@@ -183,22 +194,25 @@ impl Epoll {
         let interest = Arc::new_cyclic(|itself| Interest {
             key,
             description: Arc::downgrade(description),
-            request: SpinLock::new(request),
+            request: InterruptLock::new(request),
             queued: AtomicBool::new(false),
             ready: Arc::downgrade(&self.ready),
             home: Arc::downgrade(&self.interests),
             itself: itself.clone(),
         });
+        // Room for it before anybody can tell it anything.
+        self.ready.reserve(interests.len() + 1);
+        let mut lists = file.observers().into_iter().flatten();
+        if let Err(error) = lists.try_for_each(|observers| observers.add(interest.clone())) {
+            interest.leave(file);
+            return Err(error);
+        }
         interests.insert(key, interest.clone());
-        self.ready.reserve(interests.len());
         description.note_interest(&interest);
         if let Some(inner) = inner {
             let mut watchers = inner.ready.watchers.lock();
             watchers.retain(|watcher| watcher.strong_count() > 0);
             watchers.push(Arc::downgrade(&self.ready));
-        }
-        for observers in file.observers().into_iter().flatten() {
-            observers.add(interest.clone());
         }
         drop(interests);
         // What was ready before the registration is an event too.
@@ -262,11 +276,9 @@ impl Epoll {
             if found.is_empty() {
                 continue;
             }
-            let mut request = interest.request.lock();
-            events.push(Request { events: found.bits(), data: request.data });
-            if request.events & abi::EPOLLONESHOT != 0 {
-                request.events &= MODES;
-            } else if request.events & abi::EPOLLET == 0 {
+            let asked = interest.fire();
+            events.push(Request { events: found.bits(), data: asked.data });
+            if asked.events & (abi::EPOLLONESHOT | abi::EPOLLET) == 0 {
                 again.push(interest.clone());
             }
         }

@@ -6,7 +6,7 @@
 use super::file::{File, Patience};
 use super::filesystem::MESSAGE_QUEUES;
 use super::readiness::{Observers, Readiness};
-use super::{Access, Caller, Content, FileContent, Inode, waiting};
+use super::{Access, Caller, Content, FileContent, Inode, Message, waiting};
 use crate::process::signal::{Information, Signal, code, send_to_process};
 use crate::process::{Process, current};
 use crate::sync::{Mutex, SpinLock, WaitQueue};
@@ -63,6 +63,48 @@ fn number(bound: &AtomicU64) -> usize {
 /// The queues that have a name.
 static NAMED: Mutex<BTreeMap<Vec<u8>, Arc<MessageQueue>>> = Mutex::new(BTreeMap::new());
 
+/// Bytes that the queues of each user may come to hold, for as long as anybody has them open.
+static CHARGED: SpinLock<BTreeMap<u32, u64>> = SpinLock::new(BTreeMap::new());
+
+/// What a queue counts for against the limit of the user who made it.
+struct Charge {
+    user: u32,
+    bytes: u64,
+}
+
+impl Charge {
+    /// EMFILE if the user's queues would come to more than `most`.
+    fn new(user: u32, bytes: u64, most: u64) -> Result<Self, Errno> {
+        let mut charged = CHARGED.lock();
+        let before = charged.get(&user).copied().unwrap_or(0);
+        let after = before.checked_add(bytes).filter(|after| *after <= most).ok_or(Errno::EMFILE)?;
+        charged.insert(user, after);
+        Ok(Self { user, bytes })
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        let mut charged = CHARGED.lock();
+        let left = charged.get(&self.user).map_or(0, |bytes| bytes - self.bytes);
+        if left == 0 {
+            charged.remove(&self.user);
+        } else {
+            charged.insert(self.user, left);
+        }
+    }
+}
+
+/// What is asked of a queue that is to be made.
+pub(crate) struct Making {
+    /// Permissions.
+    pub(crate) mode: u32,
+    /// Its size.
+    pub(crate) room: Room,
+    /// RLIMIT_MSGQUEUE.
+    pub(crate) most: u64,
+}
+
 /// How large a queue is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
@@ -88,7 +130,7 @@ struct Registration {
 
 struct State {
     /// By priority, then by age.
-    messages: BTreeMap<(Reverse<u32>, u64), Vec<u8>>,
+    messages: BTreeMap<(Reverse<u32>, u64), Message>,
     next: u64,
     receivers: usize,
     registration: Option<Registration>,
@@ -97,6 +139,7 @@ struct State {
 pub(crate) struct MessageQueue {
     inode: Arc<Inode>,
     room: Room,
+    _charge: Charge,
     state: SpinLock<State>,
     arrived: WaitQueue,
     taken: WaitQueue,
@@ -104,7 +147,7 @@ pub(crate) struct MessageQueue {
 }
 
 impl MessageQueue {
-    /// The queue of that name, made with `mode` and `room` if `creates` and there is none; `exclusive` wants a new one.
+    /// The queue of that name, made if `creates` says how and there is none; `exclusive` wants a new one.
     ///
     /// # Errors
     /// As `mq_open`'s.
@@ -112,7 +155,7 @@ impl MessageQueue {
         name: &[u8],
         wanted: Access,
         who: &Caller,
-        creates: Option<(u32, Room)>,
+        creates: Option<Making>,
         exclusive: bool,
     ) -> Result<Arc<Self>, Errno> {
         let mut named = NAMED.lock();
@@ -121,24 +164,27 @@ impl MessageQueue {
             (Some(queue), _) => queue.inode.check(who, wanted).map(|()| queue.clone()),
             (None, None) => Err(Errno::ENOENT),
             (None, Some(_)) if named.len() >= number(&QUEUE_BOUNDS.queues) && who.user != 0 => Err(Errno::ENOSPC),
-            (None, Some((mode, room))) => {
-                let queue = Arc::new(Self::new(mode, room, who));
+            (None, Some(making)) => {
+                let queue = Arc::new(Self::new(&making, who)?);
                 named.insert(name.to_vec(), queue.clone());
                 Ok(queue)
             }
         }
     }
 
-    fn new(mode: u32, room: Room, who: &Caller) -> Self {
+    fn new(making: &Making, who: &Caller) -> Result<Self, Errno> {
+        let Making { mode, room, most } = *making;
+        let charge = Charge::new(who.user, (room.messages * room.bytes) as u64, most)?;
         let state = State { messages: BTreeMap::new(), next: 0, receivers: 0, registration: None };
-        Self {
+        Ok(Self {
             inode: Inode::new(&MESSAGE_QUEUES, Content::Regular(FileContent::empty()), mode, who),
             room,
+            _charge: charge,
             state: SpinLock::new(state),
             arrived: WaitQueue::new(),
             taken: WaitQueue::new(),
             observers: Observers::new(),
-        }
+        })
     }
 
     /// Takes a name away from its queue.
@@ -152,13 +198,6 @@ impl MessageQueue {
         drop(named);
         drop(removed);
         Ok(())
-    }
-
-    /// Bytes that the named queues of a user may come to hold.
-    pub(crate) fn bytes_of(user: u32) -> u64 {
-        let named = NAMED.lock();
-        let own = named.values().filter(|queue| queue.inode.attributes().owner == user);
-        own.map(|queue| (queue.room.messages * queue.room.bytes) as u64).sum()
     }
 
     pub(crate) fn inode(&self) -> &Arc<Inode> {
@@ -178,7 +217,7 @@ impl MessageQueue {
     ///
     /// # Errors
     /// EAGAIN, ETIMEDOUT, or a restart code.
-    pub(crate) fn send(&self, message: Vec<u8>, priority: u32, patience: Patience, until: Option<u64>) -> Result<(), Errno> {
+    pub(crate) fn send(&self, message: Message, priority: u32, patience: Patience, until: Option<u64>) -> Result<(), Errno> {
         let mut message = Some(message);
         let mut attempt = || {
             let mut state = self.state.lock();
@@ -204,7 +243,7 @@ impl MessageQueue {
     ///
     /// # Errors
     /// As [`MessageQueue::send`].
-    pub(crate) fn receive(&self, patience: Patience, until: Option<u64>) -> Result<(Vec<u8>, u32), Errno> {
+    pub(crate) fn receive(&self, patience: Patience, until: Option<u64>) -> Result<(Message, u32), Errno> {
         let take = || {
             let ((Reverse(priority), _), message) = self.state.lock().messages.pop_first()?;
             Some((message, priority))
@@ -232,6 +271,8 @@ impl MessageQueue {
         let own = current().process().clone();
         let mut state = self.state.lock();
         let asked = state.registration.as_ref().and_then(|registration| registration.process.upgrade());
+        // Who has come to its end has closed its descriptors with it.
+        let asked = asked.filter(|process| process.memory().is_some());
         let former = match (news, asked) {
             (Some(_), Some(_)) => return Err(Errno::EBUSY),
             (Some(news), None) => {

@@ -1,6 +1,9 @@
 //! Looking at several files once: the common part of `poll` and `select`.
+//!
+//! A program may ask about as many files as it can have numbers for, a million of them, so the list is made of pieces, and is refused where the
+//! memory for it cannot be had.
 
-use super::readiness::{Observer, Readiness};
+use super::readiness::{Observer, Observers, Readiness};
 use super::{Description, waiting};
 use crate::sync::WaitQueue;
 use crate::syscall::Errno;
@@ -21,45 +24,96 @@ impl Observer for Poller {
     }
 }
 
-/// A file and the events that count; None stands for a descriptor that is to be passed over.
-pub(crate) type Wanted = Option<(Arc<Description>, Readiness)>;
-
-fn found(files: &[Wanted]) -> Option<Vec<Readiness>> {
-    let ready: Vec<_> = files
-        .iter()
-        .map(|wanted| match wanted {
-            Some((description, events)) => description.readiness() & (*events | Readiness::ALWAYS),
-            None => Readiness::empty(),
-        })
-        .collect();
-    ready.iter().any(|ready| !ready.is_empty()).then_some(ready)
+/// One number that is asked about.
+pub(crate) struct Wanted {
+    pub(crate) number: i32,
+    /// None if it stands for nothing that can be looked at.
+    pub(crate) file: Option<Arc<Description>>,
+    /// What counts.
+    pub(crate) events: Readiness,
+    /// What it is ready for, once that is known.
+    pub(crate) found: Readiness,
 }
 
-/// Waits until one of `files` is ready or `deadline` (nanoseconds since boot; None for ever) has passed.
-/// Returns what each is ready for, in the same order.
-pub(crate) fn poll(files: &[Wanted], deadline: Option<u64>) -> Result<Vec<Readiness>, Errno> {
-    let nothing = || alloc::vec![Readiness::empty(); files.len()];
-    if let Some(ready) = found(files) {
-        return Ok(ready);
-    }
-    if deadline.is_some_and(|deadline| deadline <= crate::time::now()) {
-        return Ok(nothing());
-    }
-    let poller = Arc::new(Poller { notified: AtomicBool::new(false), queue: WaitQueue::new() });
-    let observer: Arc<dyn Observer> = poller.clone();
-    let lists = || files.iter().flatten().flat_map(|(file, _)| file.file().observers()).flatten();
-    lists().for_each(|observers| observers.add(observer.clone()));
-    let result = loop {
-        if let Some(ready) = found(files) {
-            break Ok(ready);
+impl Wanted {
+    fn look(&self) -> Readiness {
+        match &self.file {
+            Some(file) => file.readiness() & (self.events | Readiness::ALWAYS),
+            None => Readiness::empty(),
         }
-        let notified = || poller.notified.swap(false, Ordering::AcqRel).then_some(());
-        match waiting::wait_until(&poller.queue, deadline, notified) {
-            Ok(Some(())) => {}
-            Ok(None) => break Ok(nothing()),
-            Err(error) => break Err(error),
+    }
+}
+
+/// All that one call asks about, in its order.
+#[derive(Default)]
+pub(crate) struct WantedList {
+    pieces: Vec<Vec<Wanted>>,
+}
+
+impl WantedList {
+    /// Entries of a piece.
+    const PIECE: usize = 1024;
+
+    /// # Errors
+    /// ENOMEM.
+    pub(crate) fn push(&mut self, wanted: Wanted) -> Result<(), Errno> {
+        let last = self.pieces.last_mut().filter(|piece| piece.len() < Self::PIECE);
+        let piece = match last {
+            Some(piece) => piece,
+            None => {
+                self.pieces.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+                self.pieces.push(Vec::new());
+                self.pieces.last_mut().ok_or(Errno::ENOMEM)?
+            }
+        };
+        piece.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        piece.push(wanted);
+        Ok(())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Wanted> {
+        self.pieces.iter().flatten()
+    }
+
+    /// Looks at all files; says whether any is ready.
+    fn look(&mut self) -> bool {
+        let mut any = false;
+        for wanted in self.pieces.iter_mut().flatten() {
+            wanted.found = wanted.look();
+            any |= !wanted.found.is_empty();
         }
-    };
-    lists().for_each(|observers| observers.remove(&observer));
-    result
+        any
+    }
+
+    fn observers(&self) -> impl Iterator<Item = &Observers> {
+        let files = self.iter().filter_map(|wanted| wanted.file.as_ref());
+        files.flat_map(|file| file.file().observers()).flatten()
+    }
+
+    /// Waits until one of the files is ready or `deadline` (nanoseconds since boot; None for ever) has passed, and
+    /// notes what each is ready for.
+    ///
+    /// # Errors
+    /// ENOMEM, or a restart code when interrupted.
+    pub(crate) fn wait(&mut self, deadline: Option<u64>) -> Result<(), Errno> {
+        if self.look() || deadline.is_some_and(|deadline| deadline <= crate::time::now()) {
+            return Ok(());
+        }
+        let poller = Arc::new(Poller { notified: AtomicBool::new(false), queue: WaitQueue::new() });
+        let observer: Arc<dyn Observer> = poller.clone();
+        let watched = self.observers().try_for_each(|observers| observers.add(observer.clone()));
+        let result = watched.and_then(|()| self.wait_for(&poller, deadline));
+        self.observers().for_each(|observers| observers.remove(&observer));
+        result
+    }
+
+    fn wait_for(&mut self, poller: &Poller, deadline: Option<u64>) -> Result<(), Errno> {
+        while !self.look() {
+            let notified = || poller.notified.swap(false, Ordering::AcqRel).then_some(());
+            if waiting::wait_until(&poller.queue, deadline, notified)?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
 }

@@ -8,6 +8,7 @@
 //! off the list with `remove` before it goes away, so the list never drops the last reference to one.
 
 use crate::sync::InterruptLock;
+use crate::syscall::Errno;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -58,10 +59,14 @@ impl Observers {
         Self { list: InterruptLock::new(Vec::new()), any: AtomicBool::new(false) }
     }
 
-    pub(crate) fn add(&self, observer: Arc<dyn Observer>) {
+    /// # Errors
+    /// ENOMEM.
+    pub(crate) fn add(&self, observer: Arc<dyn Observer>) -> Result<(), Errno> {
         let mut list = self.list.lock();
+        list.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
         list.push(observer);
         self.any.store(true, Ordering::Release);
+        Ok(())
     }
 
     pub(crate) fn remove(&self, observer: &Arc<dyn Observer>) {

@@ -1,9 +1,12 @@
 //! Descriptor tables: from small numbers to open file descriptions.
 //!
 //! The lowest free number is given out, as POSIX wants. A description taken out of the table is dropped
-//! only after the table's lock: dropping one closes pipes and wakes tasks.
+//! only after the table's lock: dropping one closes pipes and wakes tasks. A call that cannot undo what it does keeps a number for
+//! itself first (`Reserved`); until it is done that is neither free nor open.
 
+use super::message_queue::QueueFile;
 use super::{Description, lock};
+use crate::process::current;
 use crate::sync::SpinLock;
 use crate::syscall::Errno;
 use alloc::sync::Arc;
@@ -14,8 +17,24 @@ pub(crate) const MOST_DESCRIPTORS: usize = 1 << 20;
 
 #[derive(Clone)]
 struct Slot {
-    description: Arc<Description>,
+    /// None if the number is only reserved.
+    description: Option<Arc<Description>>,
     close_on_exec: bool,
+}
+
+impl Slot {
+    fn of(description: Arc<Description>, close_on_exec: bool) -> Self {
+        Self { description: Some(description), close_on_exec }
+    }
+}
+
+/// What closing a descriptor means to its process besides dropping it.
+pub(crate) fn close(description: Arc<Description>) {
+    let process = current().process().clone();
+    lock::release_process(description.inode(), process.id());
+    if let Some(file) = description.file_as::<QueueFile>() {
+        file.queue().forget(&process);
+    }
 }
 
 /// The descriptors of a process; threads share one table, `clone` without CLONE_FILES copies it.
@@ -34,12 +53,17 @@ struct Slots {
 impl Slots {
     fn slot(&self, descriptor: i32) -> Result<&Slot, Errno> {
         let index = usize::try_from(descriptor).map_err(|_| Errno::EBADF)?;
-        self.list.get(index).and_then(Option::as_ref).ok_or(Errno::EBADF)
+        self.list.get(index).and_then(Option::as_ref).filter(|slot| slot.description.is_some()).ok_or(Errno::EBADF)
+    }
+
+    fn description(&self, descriptor: i32) -> Result<&Arc<Description>, Errno> {
+        self.slot(descriptor)?.description.as_ref().ok_or(Errno::EBADF)
     }
 
     fn slot_mut(&mut self, descriptor: i32) -> Result<&mut Slot, Errno> {
         let index = usize::try_from(descriptor).map_err(|_| Errno::EBADF)?;
-        self.list.get_mut(index).and_then(Option::as_mut).ok_or(Errno::EBADF)
+        let slot = self.list.get_mut(index).and_then(Option::as_mut);
+        slot.filter(|slot| slot.description.is_some()).ok_or(Errno::EBADF)
     }
 
     /// The lowest free index that is at least `least` and below `limit`.
@@ -75,12 +99,19 @@ impl FileTable {
 
     /// A copy with the same descriptions, for a new process.
     pub(crate) fn clone_table(&self) -> Self {
-        Self { slots: SpinLock::new(self.slots.lock().clone()) }
+        let mut slots = self.slots.lock().clone();
+        for index in 0..slots.list.len() {
+            // What others have reserved is not theirs here.
+            if slots.list[index].as_ref().is_some_and(|slot| slot.description.is_none()) {
+                slots.take(index);
+            }
+        }
+        Self { slots: SpinLock::new(slots) }
     }
 
     /// What `descriptor` stands for.
     pub(crate) fn get(&self, descriptor: i32) -> Result<Arc<Description>, Errno> {
-        Ok(self.slots.lock().slot(descriptor)?.description.clone())
+        self.slots.lock().description(descriptor).cloned()
     }
 
     /// Puts a description under the lowest free number that is at least `least` and below `limit`.
@@ -91,13 +122,26 @@ impl FileTable {
         least: usize,
         limit: usize,
     ) -> Result<i32, Errno> {
+        self.put_lowest(Slot::of(description, close_on_exec), least, limit)
+    }
+
+    fn put_lowest(&self, slot: Slot, least: usize, limit: usize) -> Result<i32, Errno> {
         let mut slots = self.slots.lock();
         let index = slots.free_index(least, limit.min(MOST_DESCRIPTORS))?;
-        slots.put(index, Slot { description, close_on_exec })?;
+        slots.put(index, slot)?;
         Ok(index as i32)
     }
 
-    /// Puts a description under exactly this number and returns the one that had it.
+    /// Keeps the lowest free number below `limit` for the caller.
+    ///
+    /// # Errors
+    /// EMFILE if there is none; ENOMEM.
+    pub(crate) fn reserve(self: Arc<Self>, close_on_exec: bool, limit: usize) -> Result<Reserved, Errno> {
+        let number = self.put_lowest(Slot { description: None, close_on_exec }, 0, limit)?;
+        Ok(Reserved { table: self, number: Some(number) })
+    }
+
+    /// Puts a description under exactly this number and returns the one that had it; EBUSY if it is reserved.
     pub(crate) fn replace(
         &self,
         descriptor: i32,
@@ -105,15 +149,19 @@ impl FileTable {
         close_on_exec: bool,
     ) -> Result<Option<Arc<Description>>, Errno> {
         let index = usize::try_from(descriptor).map_err(|_| Errno::EBADF)?;
-        let former = self.slots.lock().put(index, Slot { description, close_on_exec })?;
-        Ok(former.map(|slot| slot.description))
+        let mut slots = self.slots.lock();
+        if slots.list.get(index).and_then(Option::as_ref).is_some_and(|slot| slot.description.is_none()) {
+            return Err(Errno::EBUSY);
+        }
+        let former = slots.put(index, Slot::of(description, close_on_exec))?;
+        Ok(former.and_then(|slot| slot.description))
     }
 
     /// Takes a descriptor out of the table.
     pub(crate) fn remove(&self, descriptor: i32) -> Result<Arc<Description>, Errno> {
-        let index = usize::try_from(descriptor).map_err(|_| Errno::EBADF)?;
-        let slot = self.slots.lock().take(index).ok_or(Errno::EBADF)?;
-        Ok(slot.description)
+        let mut slots = self.slots.lock();
+        slots.slot(descriptor)?;
+        slots.take(descriptor as usize).and_then(|slot| slot.description).ok_or(Errno::EBADF)
     }
 
     pub(crate) fn close_on_exec_flag(&self, descriptor: i32) -> Result<bool, Errno> {
@@ -127,10 +175,7 @@ impl FileTable {
 
     /// Closes what is marked so; called by `execve`.
     pub(crate) fn close_on_exec(&self) {
-        let process = crate::process::current().process().id();
-        for description in self.take_where(0, usize::MAX, |slot| slot.close_on_exec) {
-            lock::release_process(description.inode(), process);
-        }
+        self.take_where(0, usize::MAX, |slot| slot.close_on_exec).into_iter().for_each(close);
     }
 
     /// Takes all descriptors in `first..=last` out.
@@ -149,7 +194,7 @@ impl FileTable {
     /// The numbers in use.
     pub(crate) fn numbers(&self) -> Vec<i32> {
         let slots = self.slots.lock();
-        slots.list.iter().enumerate().filter(|(_, slot)| slot.is_some()).map(|(index, _)| index as i32).collect()
+        (0..slots.list.len() as i32).filter(|number| slots.slot(*number).is_ok()).collect()
     }
 
     /// How many slots there are, used or not: `FDSize` in `/proc/PID/status`.
@@ -162,10 +207,36 @@ impl FileTable {
         let end = slots.list.len().min(last.saturating_add(1));
         (first..end)
             .filter_map(|index| {
-                let chosen = slots.list[index].as_ref().is_some_and(&wanted);
+                let chosen = slots.slot(index as i32).is_ok_and(&wanted);
                 if chosen { slots.take(index) } else { None }
             })
-            .map(|slot| slot.description)
+            .filter_map(|slot| slot.description)
             .collect()
+    }
+}
+
+/// A number that is kept, until it is given away or this is dropped.
+pub(crate) struct Reserved {
+    table: Arc<FileTable>,
+    number: Option<i32>,
+}
+
+impl Reserved {
+    /// Has the number stand for a description.
+    pub(crate) fn fill(mut self, description: Arc<Description>) -> usize {
+        let mut slots = self.table.slots.lock();
+        let number = self.number.take().map_or(0, |number| number as usize);
+        if let Some(slot) = slots.list.get_mut(number).and_then(Option::as_mut) {
+            slot.description = Some(description);
+        }
+        number
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.table.slots.lock().take(number as usize);
+        }
     }
 }

@@ -99,7 +99,7 @@ impl TimerFile {
             return Some(1);
         }
         let count = (now - next) / schedule.interval + 1;
-        schedule.next = Some(next + count * schedule.interval);
+        schedule.next = Some(next.saturating_add(count.saturating_mul(schedule.interval)));
         Some(count)
     }
 }

@@ -216,7 +216,8 @@ impl Shared {
                 true
             }
             Notice::Timer { id, signal, value, thread } => {
-                let origin = Origin::Timer { timer: *id, overrun: (expiries - 1) as i32, value: *value };
+                let overrun = i32::try_from(expiries - 1).unwrap_or(i32::MAX);
+                let origin = Origin::Timer { timer: *id, overrun, value: *value };
                 let information = Information { signal: *signal, error: 0, code: code::SI_TIMER, origin };
                 let thread = thread.as_ref().map(Weak::upgrade);
                 match thread {

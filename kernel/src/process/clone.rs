@@ -195,6 +195,7 @@ fn new_process(parent: &Thread, id: u32, flags: CloneFlags) -> Result<Arc<Proces
             credentials: process.credentials(),
             limits: process.limits(),
             personality: process.personality.load(Ordering::Relaxed),
+            dumpable: process.dumpable.load(Ordering::Relaxed),
             out_of_memory_adjustment: process.out_of_memory_adjustment(),
         },
     );

@@ -1,6 +1,6 @@
 //! Core files: what the memory and the registers of a program were when a signal ended it that asks for that.
 //!
-//! As Linux does by default, the file is `core` in the working directory, an ELF file of type ET_CORE: notes, then the program's memory. Of shared memory and
+//! As Linux does by default, the file is `core` in the working directory, always a new one; an ELF file of type ET_CORE: notes, then the program's memory. Of shared memory and
 //! of mapped files that were not changed it has the addresses only. Pages that nobody has touched are holes in the file. It has the registers of the
 //! thread that ends the process; the others may go on for as long as it is written.
 
@@ -8,11 +8,11 @@ use super::limits::Resource;
 use super::signal::Signal;
 use super::{Process, Thread, relations};
 use crate::arch::TrapFrame;
-use crate::files::{self, Description, Walk};
+use crate::files::{self, Description, Walk, tree};
 use crate::memory::AddressSpace;
 use crate::syscall::Errno;
 use crate::task;
-use ::memory::{AreaFlags, AreaSnapshot, PAGE_SIZE, PageRange, Rights, round_up};
+use ::memory::{AreaFlags, AreaSnapshot, PAGE_SIZE, PageRange, Rights, round_down, round_up};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -97,15 +97,24 @@ pub(super) fn write(trap: &TrapFrame, thread: &Thread, signal: Signal) -> bool {
         return false;
     }
     let Some(memory) = process.memory() else { return false };
-    open(process, thread).and_then(|file| fill(&file, most, memory.space(), &notes(trap, thread, signal))).is_ok()
+    let written = open(process, thread).and_then(|file| {
+        let writer = Writer { file: &file, process, space: memory.space(), most };
+        writer.fill(&notes(trap, thread, signal))
+    });
+    written.is_ok()
 }
 
+/// A new file, in the place of whatever had its name: that may be something that one would wait for, or another's, or have further names.
 fn open(process: &Arc<Process>, thread: &Thread) -> Result<Arc<Description>, Errno> {
     let context = thread.context().ok_or(Errno::ENOENT)?;
-    let walk = Walk::new(&context, super::caller_of(process));
-    let file = files::open(&walk, NAME, abi::O_CREAT | abi::O_WRONLY | abi::O_NOFOLLOW | abi::O_TRUNC, 0o600)?;
+    let caller = super::caller_of(process);
+    let walk = Walk::new(&context, caller.clone());
+    // What cannot be removed has the file refused below.
+    let _ = walk.clone().follow_last(false).place(NAME).and_then(|place| tree::unlink(&place, &caller));
+    let file = files::open(&walk, NAME, abi::O_CREAT | abi::O_EXCL | abi::O_RDWR | abi::O_NOFOLLOW, 0o600 & !context.umask())?;
     file.inode().regular()?;
-    Ok(file)
+    // Nothing that its owner could not look at.
+    if file.inode().attributes().permissions & 0o677 == 0o600 { Ok(file) } else { Err(Errno::EACCES) }
 }
 
 fn notes(trap: &TrapFrame, thread: &Thread, signal: Signal) -> Vec<u8> {
@@ -156,47 +165,143 @@ fn registers(trap: &TrapFrame) -> [u64; 27] {
     ]
 }
 
-/// Whether the file has the bytes of an area, and not only where it was.
-fn is_shown(area: &AreaSnapshot) -> bool {
-    let is_own = area.object.is_none() || !area.flags.contains(AreaFlags::SHARED) && area.rights.contains(Rights::WRITE);
-    is_own && area.rights.contains(Rights::READ) && !area.flags.contains(AreaFlags::NOT_DUMPED)
+/// An area in the file.
+struct Part {
+    range: PageRange,
+    rights: Rights,
+    /// Whether the file has its bytes, and not only where it was: private memory of which the program has used something.
+    is_shown: bool,
+    is_anonymous: bool,
 }
 
-fn fill(file: &Description, most: u64, space: &AddressSpace, notes: &[u8]) -> Result<(), Errno> {
-    let areas = space.snapshot();
-    let headers = size_of::<Header>() + (areas.len() + 1) * size_of::<ProgramHeader>();
-    let count = u16::try_from(areas.len() + 1).map_err(|_| Errno::EFBIG)?;
-    let mut start = header(count).as_bytes().to_vec();
-    let note = |kind, offset: usize, size: usize| ProgramHeader {
-        kind,
+impl Part {
+    fn of(area: &AreaSnapshot) -> Self {
+        let is_left_out = area.flags.intersects(AreaFlags::SHARED | AreaFlags::NOT_DUMPED);
+        Self {
+            range: area.range,
+            rights: area.rights,
+            is_shown: area.has_private_pages && area.rights.contains(Rights::READ) && !is_left_out,
+            is_anonymous: area.object.is_none(),
+        }
+    }
+
+    /// Its bytes in the file.
+    fn size(&self) -> u64 {
+        if self.is_shown { self.range.length() } else { 0 }
+    }
+
+    fn header(&self, offset: u64) -> ProgramHeader {
+        let flags = [(Rights::READ, 4), (Rights::WRITE, 2), (Rights::EXECUTE, 1)];
+        let flags = flags.iter().filter(|(right, _)| self.rights.contains(*right)).map(|(_, bit)| bit).sum();
+        ProgramHeader {
+            kind: LOAD,
+            flags,
+            offset,
+            address: self.range.start(),
+            physical: 0,
+            file_size: self.size(),
+            memory_size: self.range.length(),
+            alignment: PAGE_SIZE,
+        }
+    }
+}
+
+/// A core file that is being written.
+struct Writer<'a> {
+    file: &'a Description,
+    process: &'a Process,
+    space: &'a AddressSpace,
+    /// RLIMIT_CORE.
+    most: u64,
+}
+
+impl Writer<'_> {
+    fn fill(&self, notes: &[u8]) -> Result<(), Errno> {
+        /// Headers that are stored at a time.
+        const CHUNK: usize = 256;
+        let parts: Vec<Part> = self.space.areas().map(|area| Part::of(&area)).collect();
+        let headers = size_of::<Header>() + (parts.len() + 1) * size_of::<ProgramHeader>();
+        let count = u16::try_from(parts.len() + 1).map_err(|_| Errno::EFBIG)?;
+        let first = round_up((headers + notes.len()) as u64).ok_or(Errno::EFBIG)?;
+        let mut start = header(count).as_bytes().to_vec();
+        start.extend_from_slice(note_header(headers as u64, notes.len() as u64).as_bytes());
+        self.store(0, &start)?;
+        let (mut stored, mut offset) = (start.len() as u64, first);
+        for parts in parts.chunks(CHUNK) {
+            start.clear();
+            for part in parts {
+                start.extend_from_slice(part.header(offset).as_bytes());
+                offset = offset.checked_add(part.size()).ok_or(Errno::EFBIG)?;
+            }
+            self.store(stored, &start)?;
+            stored += start.len() as u64;
+        }
+        self.store(stored, notes)?;
+        let mut at = first;
+        for part in parts.iter().filter(|part| part.is_shown) {
+            self.store_part(at, part)?;
+            at += part.size();
+        }
+        self.file.inode().regular()?.set_size(offset.min(self.most))
+    }
+
+    /// The pages of a part that are in memory, as far as the file may have them.
+    fn store_part(&self, at: u64, part: &Part) -> Result<(), Errno> {
+        /// Bytes in which pages are looked for at a time.
+        const CHUNK: u64 = 512 * PAGE_SIZE;
+        let (start, end) = (part.range.start(), part.range.end());
+        let end = end.min(start.saturating_add(self.most.saturating_sub(at)));
+        let mut next = start;
+        // An empty range is none.
+        while let Ok(rest) = PageRange::new(next, round_down(end).saturating_sub(next)) {
+            let chunk = if part.is_anonymous {
+                let Some(used) = self.space.first_used(rest) else { return Ok(()) };
+                used
+            } else {
+                PageRange::new(next, rest.length().min(CHUNK)).map_err(|_| Errno::EFAULT)?
+            };
+            self.store_pages(at + (chunk.start() - start), chunk)?;
+            next = chunk.end();
+        }
+        Ok(())
+    }
+
+    fn store_pages(&self, at: u64, range: PageRange) -> Result<(), Errno> {
+        // Whoever kills it does not want to wait for the file.
+        if self.process.is_ending() {
+            return Err(Errno::EINTR);
+        }
+        task::yield_if_needed();
+        let mut page = vec![0; PAGE];
+        let mut present = vec![false; range.pages() as usize];
+        // Another thread may have unmapped it meanwhile: then it is a hole.
+        let _ = self.space.incore(range, &mut present);
+        for (index, _) in present.iter().enumerate().filter(|(_, present)| **present) {
+            let distance = index as u64 * PAGE_SIZE;
+            if self.space.read_user(range.start() + distance, &mut page).is_ok() {
+                self.store(at + distance, &page)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&self, offset: u64, mut bytes: &[u8]) -> Result<(), Errno> {
+        self.file.write_at(offset, &mut bytes)?;
+        if bytes.is_empty() { Ok(()) } else { Err(Errno::ENOSPC) }
+    }
+}
+
+fn note_header(offset: u64, size: u64) -> ProgramHeader {
+    ProgramHeader {
+        kind: NOTE,
         flags: 0,
-        offset: offset as u64,
+        offset,
         address: 0,
         physical: 0,
-        file_size: size as u64,
+        file_size: size,
         memory_size: 0,
         alignment: 4,
-    };
-    start.extend_from_slice(note(NOTE, headers, notes.len()).as_bytes());
-    let first = round_up((headers + notes.len()) as u64).ok_or(Errno::EFBIG)?;
-    let mut offset = first;
-    for area in &areas {
-        let file_size = if is_shown(area) { area.range.length() } else { 0 };
-        let flags = [(Rights::READ, 4), (Rights::WRITE, 2), (Rights::EXECUTE, 1)];
-        let flags = flags.iter().filter(|(right, _)| area.rights.contains(*right)).map(|(_, bit)| bit).sum();
-        let (address, memory_size) = (area.range.start(), area.range.length());
-        let load = ProgramHeader { kind: LOAD, flags, offset, address, physical: 0, file_size, memory_size, alignment: PAGE_SIZE };
-        start.extend_from_slice(load.as_bytes());
-        offset += file_size;
     }
-    start.extend_from_slice(notes);
-    store(file, 0, &start)?;
-    let mut at = first;
-    for area in areas.iter().filter(|area| is_shown(area)) {
-        store_area(file, at, most, space, area.range)?;
-        at += area.range.length();
-    }
-    file.inode().regular()?.set_size(offset.min(most))
 }
 
 fn header(count: u16) -> Header {
@@ -221,34 +326,6 @@ fn header(count: u16) -> Header {
         section_header_count: 0,
         section_names: 0,
     }
-}
-
-/// The pages of a range that are in memory, as far as the file may have them.
-fn store_area(file: &Description, at: u64, most: u64, space: &AddressSpace, range: PageRange) -> Result<(), Errno> {
-    /// Pages that are looked for at a time.
-    const CHUNK: u64 = 512;
-    let mut page = vec![0; PAGE];
-    let mut done = 0;
-    while done < range.length() && at + done < most {
-        let part = PageRange::new(range.start() + done, (range.length() - done).min(CHUNK * PAGE_SIZE));
-        let part = part.map_err(|_| Errno::EFAULT)?;
-        let mut present = vec![false; part.pages() as usize];
-        // Another thread may have unmapped it meanwhile: then it is a hole.
-        let _ = space.incore(part, &mut present);
-        for (index, _) in present.iter().enumerate().filter(|(_, present)| **present) {
-            let distance = index as u64 * PAGE_SIZE;
-            if at + done + distance + PAGE_SIZE <= most && space.read_user(part.start() + distance, &mut page).is_ok() {
-                store(file, at + done + distance, &page)?;
-            }
-        }
-        done += part.length();
-    }
-    Ok(())
-}
-
-fn store(file: &Description, offset: u64, mut bytes: &[u8]) -> Result<(), Errno> {
-    file.write_at(offset, &mut bytes)?;
-    if bytes.is_empty() { Ok(()) } else { Err(Errno::ENOSPC) }
 }
 
 const _: () = assert!(size_of::<Status>() == 336 && size_of::<Information>() == 136);

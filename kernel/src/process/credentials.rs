@@ -154,6 +154,19 @@ impl Credentials {
         self.capabilities.effective & (1 << number) != 0
     }
 
+    /// Whether these stand for somebody else, or for more, than others did.
+    pub(crate) fn is_other_than(&self, before: &Credentials) -> bool {
+        let acts_as = |ids: Identity| (ids.effective, ids.file_system);
+        acts_as(self.user) != acts_as(before.user)
+            || acts_as(self.group) != acts_as(before.group)
+            || self.capabilities.permitted & !before.capabilities.permitted != 0
+    }
+
+    /// Whether they are lent: those in force are not those of who started it.
+    pub(crate) fn are_lent(&self) -> bool {
+        self.user.effective != self.user.real || self.group.effective != self.group.real
+    }
+
     /// Changes user ids by `change` and then the capabilities as Linux does: leaving root for good loses
     /// them, a change of the effective id alone clears or restores those in force.
     pub(crate) fn change_user(

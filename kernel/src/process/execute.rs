@@ -233,7 +233,7 @@ fn reset_process(process: &Process) {
     let actions = process.actions().lock().without_handlers();
     process.set_actions(actions);
     process.with_credentials(|credentials| credentials.after_exec());
-    process.dumpable.store(1, Ordering::Relaxed);
+    process.dumpable.store(u32::from(!process.credentials().are_lent()), Ordering::Relaxed);
     process.executed.store(true, Ordering::Relaxed);
     if let Some(member) = FAMILY.lock().member_mut(process.id()) {
         // Whatever `clone` asked for, the new program's end is announced as usual.

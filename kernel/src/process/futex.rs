@@ -13,9 +13,13 @@
 //! The word is read under a spinning lock, where a page cannot be brought in. If it is not there the bucket
 //! is unlocked, the page is brought in, and everything starts over.
 //!
+//! A bucket is a list that runs through the sleepers themselves: a task may wait on many words at once, and many tasks on one, and neither joining nor
+//! leaving may take longer or more memory for that.
+//!
 //! A sleeper is done when its `woken` mark is set, and only then; the mark is set once, by whoever takes it
 //! out of its bucket. Requeueing changes the bucket under both buckets' locks, so a sleeper that gives up
 //! follows its `bucket` number until it holds the lock of the bucket that it is in.
+#![allow(unsafe_code)]
 
 use super::restart;
 use crate::memory::{AddressSpace, current_space};
@@ -28,25 +32,33 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use intrusive_collections::{LinkedList, LinkedListAtomicLink, intrusive_adapter};
 use rustc_hash::FxHasher;
 
 const BUCKET_COUNT: usize = 256;
-static BUCKETS: [SpinLock<Vec<Place>>; BUCKET_COUNT] = [const { SpinLock::new(Vec::new()) }; BUCKET_COUNT];
+static BUCKETS: [SpinLock<LinkedList<InOrder>>; BUCKET_COUNT] =
+    [const { SpinLock::new(LinkedList::new(InOrder::NEW)) }; BUCKET_COUNT];
 
-/// One sleeper's place in a bucket.
-struct Place {
-    key: FutexKey,
-    bits: u32,
-    sleeper: Arc<Sleeper>,
-}
-
+/// A task that waits on one word.
 struct Sleeper {
+    link: LinkedListAtomicLink,
+    /// What it waits on. Changed under the locks of both buckets.
+    key: SpinLock<FutexKey>,
+    bits: u32,
     task: Arc<Task>,
     woken: AtomicBool,
     bucket: AtomicUsize,
 }
 
-type Bucket = SpinLockGuard<'static, Vec<Place>>;
+intrusive_adapter!(InOrder = Arc<Sleeper>: Sleeper { link => LinkedListAtomicLink });
+
+impl Sleeper {
+    fn waits_on(&self, key: &FutexKey) -> bool {
+        *self.key.lock() == *key
+    }
+}
+
+type Bucket = SpinLockGuard<'static, LinkedList<InOrder>>;
 
 /// A word to wait on or wake.
 #[derive(Clone, Copy, Debug)]
@@ -117,11 +129,14 @@ fn join(word: Word, expected: u32, bits: u32) -> Result<Arc<Sleeper>, Errno> {
             Some(value) if value != expected => return Err(Errno::EAGAIN),
             Some(_) => {
                 let sleeper = Arc::new(Sleeper {
+                    link: LinkedListAtomicLink::new(),
+                    key: SpinLock::new(key),
+                    bits,
                     task: task::current().arc(),
                     woken: AtomicBool::new(false),
                     bucket: AtomicUsize::new(index),
                 });
-                bucket.push(Place { key, bits, sleeper: sleeper.clone() });
+                bucket.push_back(sleeper.clone());
                 return Ok(sleeper);
             }
         }
@@ -189,10 +204,12 @@ fn leave(sleeper: &Arc<Sleeper>) -> bool {
         if sleeper.woken.load(Ordering::Acquire) {
             return false;
         }
-        if let Some(at) = bucket.iter().position(|place| Arc::ptr_eq(&place.sleeper, sleeper)) {
-            let place = bucket.remove(at);
+        // It may have been moved to another since.
+        if sleeper.bucket.load(Ordering::Acquire) == index {
+            // SAFETY: who is not woken is in the bucket that it names: all that changes only under the lock of that bucket.
+            let left = unsafe { bucket.cursor_mut_from_ptr(Arc::as_ptr(sleeper)) }.remove();
             drop(bucket);
-            drop(place);
+            drop(left);
             return true;
         }
         drop(bucket);
@@ -224,14 +241,15 @@ pub(crate) fn wake_address(address: u64) -> Result<(), Errno> {
 
 fn wake_in(bucket: &mut Bucket, key: &FutexKey, count: usize, bits: u32) -> usize {
     let mut woken = 0;
-    let mut at = 0;
-    while woken < count && at < bucket.len() {
-        if bucket[at].key == *key && bucket[at].bits & bits != 0 {
-            let place = bucket.remove(at);
-            finish(&place.sleeper);
+    let mut at = bucket.front_mut();
+    while woken < count
+        && let Some(sleeper) = at.get()
+    {
+        if sleeper.bits & bits == 0 || !sleeper.waits_on(key) {
+            at.move_next();
+        } else if let Some(sleeper) = at.remove() {
+            finish(&sleeper);
             woken += 1;
-        } else {
-            at += 1;
         }
     }
     woken
@@ -302,23 +320,27 @@ pub(crate) fn requeue(
 }
 
 fn move_sleepers(pair: &mut Pair, from: &FutexKey, to: FutexKey, to_index: usize, count: usize) -> usize {
-    let mut moved = 0;
-    let mut at = 0;
+    let Pair { first, second } = pair;
     if *from == to {
-        return pair.first.iter().filter(|place| place.key == *from).take(count).count();
+        return first.iter().filter(|sleeper| sleeper.waits_on(from)).take(count).count();
     }
-    while moved < count && at < pair.first.len() {
-        if pair.first[at].key == *from {
-            let mut place = pair.first.remove(at);
-            place.key = to;
-            place.sleeper.bucket.store(to_index, Ordering::Release);
-            pair.other().push(place);
-            moved += 1;
-        } else {
-            at += 1;
+    let mut moved = LinkedList::new(InOrder::NEW);
+    let mut moved_count = 0;
+    let mut at = first.front_mut();
+    while moved_count < count
+        && let Some(sleeper) = at.get()
+    {
+        if !sleeper.waits_on(from) {
+            at.move_next();
+        } else if let Some(sleeper) = at.remove() {
+            *sleeper.key.lock() = to;
+            sleeper.bucket.store(to_index, Ordering::Release);
+            moved.push_back(sleeper);
+            moved_count += 1;
         }
     }
-    moved
+    second.as_mut().unwrap_or(first).back_mut().splice_after(moved);
+    moved_count
 }
 
 /// The operation and comparison of FUTEX_WAKE_OP.

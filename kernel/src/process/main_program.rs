@@ -61,6 +61,7 @@ fn start(context: Arc<Context>, path: Vec<u8>, arguments: Vec<Vec<u8>>) -> Resul
         credentials,
         limits,
         personality: 0,
+        dumpable: 1,
         out_of_memory_adjustment: 0,
     };
     let process = Process::new(id, inherited);

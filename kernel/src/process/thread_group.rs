@@ -97,7 +97,7 @@ impl Process {
             started: crate::time::now(),
             reaps_orphans: AtomicBool::new(false),
             parent_death_signal: AtomicU32::new(0),
-            dumpable: AtomicU32::new(1),
+            dumpable: AtomicU32::new(inherited.dumpable),
             personality: AtomicU32::new(inherited.personality),
             out_of_memory_adjustment: AtomicI32::new(inherited.out_of_memory_adjustment),
             executed: AtomicBool::new(false),
@@ -155,9 +155,18 @@ impl Process {
         self.credentials.lock().clone()
     }
 
-    /// Changes its ids and capabilities, and what its address space allows with them.
+    /// Changes its ids and capabilities, and what its address space allows with them. What it has in memory from when it was somebody else is not for
+    /// who it is now to look at, and its parent may not be one to have it killed any more.
     pub(crate) fn with_credentials<R>(&self, change: impl FnOnce(&mut Credentials) -> R) -> R {
-        let result = change(&mut self.credentials.lock());
+        let (result, is_other) = {
+            let mut credentials = self.credentials.lock();
+            let before = credentials.clone();
+            (change(&mut credentials), credentials.is_other_than(&before))
+        };
+        if is_other {
+            self.dumpable.store(0, Ordering::Relaxed);
+            self.parent_death_signal.store(0, Ordering::Relaxed);
+        }
         self.enforce_limits();
         result
     }
@@ -308,5 +317,6 @@ pub(super) struct Inherited {
     pub(super) credentials: Credentials,
     pub(super) limits: Limits,
     pub(super) personality: u32,
+    pub(super) dumpable: u32,
     pub(super) out_of_memory_adjustment: i32,
 }

@@ -56,11 +56,18 @@ pub(crate) struct PosixTimer {
     pub(crate) is_realtime: bool,
 }
 
+/// What watches RLIMIT_CPU. Another process may set that limit at any time.
+struct LimitWatch {
+    alarm: Option<Arc<Alarm>>,
+    /// The process has come to its end, where all alarms go: one that came later would have its handler drop the process, and with it the alarm
+    /// that is being handled.
+    has_ended: bool,
+}
+
 /// All alarms of a process, made when first used.
 pub(crate) struct Timers {
     intervals: SpinLock<[Option<Arc<Alarm>>; 3]>,
-    /// Watches RLIMIT_CPU.
-    limit: SpinLock<Option<Arc<Alarm>>>,
+    limit: SpinLock<LimitWatch>,
     posix: SpinLock<BTreeMap<i32, Arc<PosixTimer>>>,
     /// Overrun of the last delivered signal of each timer that had one.
     overruns: SpinLock<BTreeMap<i32, i32>>,
@@ -71,7 +78,7 @@ impl Timers {
     pub(super) const fn new() -> Timers {
         Timers {
             intervals: SpinLock::new([None, None, None]),
-            limit: SpinLock::new(None),
+            limit: SpinLock::new(LimitWatch { alarm: None, has_ended: false }),
             posix: SpinLock::new(BTreeMap::new()),
             overruns: SpinLock::new(BTreeMap::new()),
         }
@@ -106,9 +113,12 @@ impl Timers {
             alarm.set(Some(nanoseconds(limit.soft)), SECOND);
             alarm
         });
-        let before = core::mem::replace(&mut *self.limit.lock(), alarm);
-        if let Some(before) = before {
-            before.set(None, 0);
+        let former = {
+            let mut watch = self.limit.lock();
+            if watch.has_ended { alarm } else { core::mem::replace(&mut watch.alarm, alarm) }
+        };
+        if let Some(former) = former {
+            former.set(None, 0);
         }
     }
 
@@ -153,7 +163,7 @@ impl Timers {
     pub(super) fn taken(&self, information: &mut Information) {
         if let Origin::Timer { timer: id, overrun, .. } = &mut information.origin {
             if let Ok(timer) = self.get(*id) {
-                *overrun = overrun.saturating_add(timer.alarm.taken() as i32);
+                *overrun = overrun.saturating_add(i32::try_from(timer.alarm.taken()).unwrap_or(i32::MAX));
             }
             self.note_overrun(*id, *overrun);
         }
@@ -184,7 +194,7 @@ impl Timers {
     pub(super) fn clear(&self) {
         self.clear_posix();
         let removed = core::mem::take(&mut *self.intervals.lock());
-        let limit = self.limit.lock().take();
+        let limit = core::mem::replace(&mut *self.limit.lock(), LimitWatch { alarm: None, has_ended: true });
         drop((removed, limit));
     }
 }

@@ -4,24 +4,14 @@ use super::path::{description, descriptor_limit, install, table, usable_descript
 use super::Errno;
 use crate::memory::user;
 use crate::files::lock::{self, Lock, Owner};
-use crate::files::{Content, Description, FileContent, MOST_SIZE, QueueFile, Seals};
+use crate::files::{self, Content, Description, FileContent, MOST_SIZE, Seals};
 use crate::process::{self, CloneFlags};
-use alloc::sync::Arc;
 use linux_raw_sys::general as abi;
 use linux_raw_sys::ioctl;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// What closing a descriptor means besides dropping it.
-fn closed(description: Arc<Description>) {
-    let process = process::current();
-    lock::release_process(description.inode(), process.process().id());
-    if let Some(file) = description.file_as::<QueueFile>() {
-        file.queue().forget(process.process());
-    }
-}
-
 pub(crate) fn close(&[descriptor, ..]: &[u64; 6]) -> Result<usize, Errno> {
-    closed(table()?.remove(descriptor as i32)?);
+    files::close(table()?.remove(descriptor as i32)?);
     Ok(0)
 }
 
@@ -41,7 +31,7 @@ pub(crate) fn close_range(&[first, last, flags, ..]: &[u64; 6]) -> Result<usize,
     if flags as u32 & MARK != 0 {
         table.mark_range(first as usize, last as usize);
     } else {
-        table.remove_range(first as usize, last as usize).into_iter().for_each(closed);
+        table.remove_range(first as usize, last as usize).into_iter().for_each(files::close);
     }
     Ok(0)
 }
@@ -73,7 +63,7 @@ fn duplicate_to(from: u64, to: u64, close_on_exec: bool) -> Result<usize, Errno>
     }
     let source = table.get(from as i32)?;
     if let Some(former) = table.replace(to as i32, source, close_on_exec)? {
-        closed(former);
+        files::close(former);
     }
     Ok(target)
 }

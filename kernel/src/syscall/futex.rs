@@ -21,8 +21,8 @@ pub(super) fn futex(arguments: &Arguments) -> Result<usize, Errno> {
     let value = value as u32;
     let word = || Word::new(address, shared);
     let other = || Word::new(other, shared);
-    // These look at the clock; for all others the flag is refused.
-    if is_realtime && !matches!(command, abi::FUTEX_WAIT | abi::FUTEX_WAIT_BITSET) {
+    // This looks at the clock; for all others the flag is refused.
+    if is_realtime && command != abi::FUTEX_WAIT_BITSET {
         return Err(Errno::ENOSYS);
     }
     match command {

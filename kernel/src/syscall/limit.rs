@@ -3,9 +3,9 @@
 use super::time::Timeval;
 use super::{Arguments, Errno};
 use crate::memory::user;
-use crate::process::credentials::CAP_SYS_RESOURCE;
+use crate::process::credentials::{CAP_SYS_RESOURCE, Identity};
 use crate::process::limits::{Limit, Resource};
-use crate::process::{NANOSECONDS_PER_TICK, Process, Usage, current, find_process};
+use crate::process::{NANOSECONDS_PER_TICK, Process, Usage, current, find_process, find_thread};
 use crate::time;
 use alloc::sync::Arc;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -61,15 +61,17 @@ pub(super) fn setrlimit(arguments: &Arguments) -> Result<usize, Errno> {
 /// `prlimit64(process, resource, new, old)`.
 pub(super) fn prlimit64(arguments: &Arguments) -> Result<usize, Errno> {
     let [id, resource, new, old, ..] = *arguments;
-    let resource = Resource::new(resource)?;
-    let process: Arc<Process> = match id as u32 {
-        0 => current().process().clone(),
-        id => find_process(id).ok_or(Errno::ESRCH)?,
-    };
     let new = match new {
         0 => None,
         pointer => Some(user::read::<Limit>(pointer)?),
     };
+    let own = current().process().clone();
+    let process: Arc<Process> = match id as u32 {
+        0 => own.clone(),
+        id => find_process(id).or_else(|| Some(find_thread(id)?.process().clone())).ok_or(Errno::ESRCH)?,
+    };
+    check_reach(&own, &process)?;
+    let resource = Resource::new(resource)?;
     let before = process.limit(resource);
     if let Some(new) = new {
         set(&process, resource, new)?;
@@ -78,6 +80,17 @@ pub(super) fn prlimit64(arguments: &Arguments) -> Result<usize, Errno> {
         user::write(old, &before)?;
     }
     Ok(0)
+}
+
+/// Whether a process may see and set another's limits: if all ids of that are its real ones, or by privilege.
+fn check_reach(own: &Arc<Process>, other: &Arc<Process>) -> Result<(), Errno> {
+    if Arc::ptr_eq(own, other) {
+        return Ok(());
+    }
+    let (ours, theirs) = (own.credentials(), other.credentials());
+    let is = |ids: Identity, id| [ids.real, ids.effective, ids.saved] == [id; 3];
+    let is_same = is(theirs.user, ours.user.real) && is(theirs.group, ours.group.real);
+    if is_same || ours.has(CAP_SYS_RESOURCE) { Ok(()) } else { Err(Errno::EPERM) }
 }
 
 fn set(process: &Arc<Process>, resource: Resource, new: Limit) -> Result<(), Errno> {

@@ -7,7 +7,7 @@
 use alloc::sync::Arc;
 use alloc::vec;
 
-use ::memory::{Advice, PAGE_SIZE, PageRange, Place, RangeError, Rights, USER_END, calls, is_aligned, round_down};
+use ::memory::{Advice, PAGE_SIZE, PageRange, RangeError, Rights, USER_END, calls, is_aligned, round_down};
 use linux_raw_sys::general as abi;
 
 use super::{Arguments, Errno, path};
@@ -162,36 +162,13 @@ pub(super) fn mremap(arguments: &Arguments) -> Result<usize, Errno> {
 /// `remap_file_pages(address, length, protection, page, flags)`: shows other pages of the same object, as a mapping of its own in the place of
 /// the old one. Its rights stay.
 pub(super) fn remap_file_pages(arguments: &Arguments) -> Result<usize, Errno> {
-    let [address, length, protection, page, ..] = *arguments;
+    let [address, length, protection, page, flags, _] = *arguments;
     let (start, length) = (round_down(address), round_down(length));
     if protection != 0 || page.checked_add(length / PAGE_SIZE).is_none() {
         return Err(Errno::EINVAL);
     }
     let range = PageRange::new(start, length).map_err(|_| Errno::EINVAL)?;
-    let space = space()?;
-    let areas = space.snapshot();
-    let mut shown = areas.iter().filter(|area| area.range.end() > range.start() && area.range.start() < range.end());
-    let first = shown.next().ok_or(Errno::EINVAL)?;
-    let mut end = first.range.end();
-    let alike = shown.all(|area| {
-        let follows = area.range.start() == end;
-        end = area.range.end();
-        follows && area.rights == first.rights && area.flags == first.flags && area.object == first.object
-    });
-    if !alike || first.range.start() > range.start() || end < range.end() {
-        return Err(Errno::EINVAL);
-    }
-    // Also none if the area is not shared.
-    let (object, _) = space.shared_pages(range).into_iter().next().ok_or(Errno::EINVAL)?;
-    space.map(MapRequest {
-        place: Place::Fixed(range.start()),
-        length: range.length(),
-        rights: first.rights,
-        may: first.may,
-        flags: first.flags,
-        object: Some((object, page)),
-        populate: true,
-    })?;
+    space()?.show_other_pages(range, page, flags as u32 & abi::MAP_NONBLOCK == 0)?;
     Ok(0)
 }
 

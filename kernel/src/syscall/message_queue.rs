@@ -1,9 +1,9 @@
 //! POSIX message queues. The queues are `files::MessageQueue`s; here are the calls.
 
-use super::path::{caller, check_flags, context, description, install};
+use super::path::{caller, check_flags, context, description, reserve};
 use super::time::read_timeout;
 use super::{Arguments, Errno};
-use crate::files::{Access, Description, Entry, MessageQueue, News, QUEUE_BOUNDS, QueueFile, Room};
+use crate::files::{Access, Description, Entry, Making, Message, MessageQueue, News, QUEUE_BOUNDS, QueueFile, Room};
 use crate::memory::user;
 use crate::process::credentials::CAP_SYS_RESOURCE;
 use crate::process::current;
@@ -12,7 +12,6 @@ use crate::process::signal::Signal;
 use crate::time;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -63,6 +62,8 @@ pub(super) fn mq_open(&[address, flags, mode, attributes, ..]: &Arguments) -> Re
         _ => None,
     };
     let name = name(address)?;
+    // A queue that is made and has no number would stay behind.
+    let number = reserve(true)?;
     let wanted = match flags & abi::O_ACCMODE {
         abi::O_RDONLY => Access::READ,
         abi::O_WRONLY => Access::WRITE,
@@ -77,29 +78,26 @@ pub(super) fn mq_open(&[address, flags, mode, attributes, ..]: &Arguments) -> Re
         Ok(queue) if !(creates && flags & abi::O_EXCL != 0) => queue,
         Err(error) if !creates || error != Errno::ENOENT => return Err(error),
         Ok(_) => return Err(Errno::EEXIST),
-        Err(_) => MessageQueue::open(&name, wanted, &who, Some((mode, room(asked)?)), flags & abi::O_EXCL != 0)?,
+        Err(_) => {
+            let most = current().process().limit(Resource::MSGQUEUE).soft;
+            let making = Making { mode, room: room(asked)?, most };
+            MessageQueue::open(&name, wanted, &who, Some(making), flags & abi::O_EXCL != 0)?
+        }
     };
     let shown = [b"/", &*name].concat();
     let entry = Entry::unplaced(&shown, queue.inode().clone());
     let description = Description::new(entry, Box::new(QueueFile::new(queue)), flags & (abi::O_ACCMODE | abi::O_NONBLOCK));
-    install(description, true)
+    Ok(number.fill(description))
 }
 
 /// The size of a new queue of the caller's.
 fn room(asked: Option<Attributes>) -> Result<Room, Errno> {
-    let process = current().process().clone();
-    let credentials = process.credentials();
-    let most = if credentials.has(CAP_SYS_RESOURCE) { LARGEST_ROOM } else { QUEUE_BOUNDS.most() };
-    let room = match asked {
-        None => QUEUE_BOUNDS.usual(),
-        Some(asked) => {
-            let fitting = |value: i64, most: usize| usize::try_from(value).ok().filter(|value| (1..=most).contains(value));
-            let messages = fitting(asked.messages, most.messages).ok_or(Errno::EINVAL)?;
-            Room { messages, bytes: fitting(asked.bytes, most.bytes).ok_or(Errno::EINVAL)? }
-        }
-    };
-    let bytes = MessageQueue::bytes_of(credentials.user.file_system) + (room.messages * room.bytes) as u64;
-    if bytes > process.limit(Resource::MSGQUEUE).soft { Err(Errno::EMFILE) } else { Ok(room) }
+    let is_privileged = current().process().credentials().has(CAP_SYS_RESOURCE);
+    let most = if is_privileged { LARGEST_ROOM } else { QUEUE_BOUNDS.most() };
+    let Some(asked) = asked else { return Ok(QUEUE_BOUNDS.usual()) };
+    let fitting = |value: i64, most: usize| usize::try_from(value).ok().filter(|value| (1..=most).contains(value));
+    let messages = fitting(asked.messages, most.messages).ok_or(Errno::EINVAL)?;
+    Ok(Room { messages, bytes: fitting(asked.bytes, most.bytes).ok_or(Errno::EINVAL)? })
 }
 
 /// `mq_unlink(name)`.
@@ -131,9 +129,8 @@ pub(super) fn mq_timedsend(&[number, message, length, priority, timeout, _]: &Ar
     if length > queue.room().bytes as u64 {
         return Err(Errno::EMSGSIZE);
     }
-    let mut bytes = vec![0; length as usize];
-    user::read_bytes(message, &mut bytes)?;
-    queue.send(bytes, priority as u32, description.patience(), deadline)?;
+    let message = Message::read(message, length as usize)?;
+    queue.send(message, priority as u32, description.patience(), deadline)?;
     Ok(0)
 }
 
@@ -150,12 +147,12 @@ pub(super) fn mq_timedreceive(
     if length < queue.room().bytes as u64 {
         return Err(Errno::EMSGSIZE);
     }
-    let (bytes, found) = queue.receive(description.patience(), deadline)?;
+    let (received, found) = queue.receive(description.patience(), deadline)?;
     if priority != 0 {
         user::write(priority, &found)?;
     }
-    user::write_bytes(message, &bytes)?;
-    Ok(bytes.len())
+    received.write(message)?;
+    Ok(received.length())
 }
 
 /// `mq_notify(queue, event)`.

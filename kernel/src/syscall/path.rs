@@ -3,7 +3,7 @@
 use super::Errno;
 use crate::memory::user;
 use crate::files::walk::{MOST_PATH, Place, Walk};
-use crate::files::{Caller, Context, Description, Entry, FileTable, check_executable};
+use crate::files::{Caller, Context, Description, Entry, FileTable, Reserved, check_executable};
 use crate::process::{self, limits::Resource};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -45,6 +45,11 @@ pub(crate) fn usable_description(argument: u64) -> Result<Arc<Description>, Errn
 pub(crate) fn install(description: Arc<Description>, close_on_exec: bool) -> Result<usize, Errno> {
     let descriptor = table()?.insert(description, close_on_exec, 0, descriptor_limit())?;
     Ok(descriptor as usize)
+}
+
+/// Keeps the lowest free number for a description that is yet to come.
+pub(super) fn reserve(close_on_exec: bool) -> Result<Reserved, Errno> {
+    table()?.reserve(close_on_exec, descriptor_limit())
 }
 
 /// Reads the path at `address`: EFAULT, or ENAMETOOLONG if it does not end in time.

@@ -3,16 +3,20 @@
 use super::path::{descriptor_limit, table};
 use super::Errno;
 use crate::memory::user;
-use crate::files::poll::{Wanted, poll as wait_for};
+use crate::files::poll::{Wanted, WantedList};
 use crate::files::{FileTable, Readiness};
 use crate::process::signal::{SignalSet, with_mask};
 use crate::time;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::mem::offset_of;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
+/// Records that are read at a time.
+const RECORDS: usize = 64;
+
 /// `struct pollfd`.
-#[derive(Clone, FromBytes, IntoBytes, Immutable)]
+#[derive(FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 struct Polled {
     descriptor: i32,
@@ -55,30 +59,30 @@ fn poll_files(address: u64, count: u64, deadline: Option<u64>) -> Result<usize, 
     if count > descriptor_limit() {
         return Err(Errno::EINVAL);
     }
-    let mut list = vec![Polled { descriptor: 0, events: 0, found: 0 }; count];
-    user::read_bytes(address, list.as_mut_slice().as_mut_bytes())?;
     let table = table()?;
-    let files: Vec<Wanted> = list
-        .iter()
-        .map(|polled| {
-            let description = table.get(polled.descriptor).ok().filter(|found| !found.is_path_only())?;
-            Some((description, Readiness::from_bits_truncate(u32::from(polled.events))))
-        })
-        .collect();
+    let mut files = WantedList::default();
+    let record = |index: usize| address.wrapping_add((index * size_of::<Polled>()) as u64);
     // A descriptor that stands for nothing is an event by itself: then nothing is waited for.
-    let invalid = |polled: &Polled, file: &Wanted| polled.descriptor >= 0 && file.is_none();
-    let any_invalid = list.iter().zip(&files).any(|(polled, file)| invalid(polled, file));
-    let found = wait_for(&files, if any_invalid { Some(0) } else { deadline })?;
-    let mut events = 0;
-    for ((polled, file), found) in list.iter_mut().zip(&files).zip(found) {
-        let found = if invalid(polled, file) { Readiness::INVALID } else { found };
-        polled.found = found.bits() as u16;
-        events += usize::from(!found.is_empty());
+    let mut any_invalid = false;
+    let mut records = [const { Polled { descriptor: 0, events: 0, found: 0 } }; RECORDS];
+    for first in (0..count).step_by(RECORDS) {
+        let records = &mut records[..(count - first).min(RECORDS)];
+        user::read_bytes(record(first), records.as_mut_bytes())?;
+        for polled in &*records {
+            let file = table.get(polled.descriptor).ok().filter(|found| !found.is_path_only());
+            any_invalid |= polled.descriptor >= 0 && file.is_none();
+            let events = Readiness::from_bits_truncate(u32::from(polled.events));
+            files.push(Wanted { number: polled.descriptor, file, events, found: Readiness::empty() })?;
+        }
     }
-    for (index, polled) in list.iter().enumerate() {
+    files.wait(if any_invalid { Some(0) } else { deadline })?;
+    let mut events = 0;
+    for (index, wanted) in files.iter().enumerate() {
+        let is_invalid = wanted.number >= 0 && wanted.file.is_none();
+        let found = if is_invalid { Readiness::INVALID } else { wanted.found };
         // Only the answer is stored: the rest of the record is the program's.
-        let at = address + (index * size_of::<Polled>()) as u64 + 6;
-        user::write(at, &polled.found)?;
+        user::write(record(index) + offset_of!(Polled, found) as u64, &(found.bits() as u16))?;
+        events += usize::from(!found.is_empty());
     }
     Ok(events)
 }
@@ -124,17 +128,18 @@ fn read_set(address: u64, words: usize) -> Result<Option<Set>, Errno> {
     Ok(Some(set))
 }
 
-/// The files in the sets: which descriptor, and what is asked about it. EBADF for one that is not open.
-fn selected(sets: &[Option<Set>; 3], count: usize, table: &FileTable) -> Result<Vec<(usize, Wanted)>, Errno> {
-    let mut files = Vec::new();
-    for descriptor in 0..count {
+/// The files in the sets, and what is asked about each. EBADF for one that is not open.
+fn selected(sets: &[Option<Set>; 3], count: usize, table: &FileTable) -> Result<WantedList, Errno> {
+    let mut files = WantedList::default();
+    for number in 0..count {
         let is_in = |set: &Option<Set>| {
-            set.as_ref().is_some_and(|set| set[descriptor / 64] & 1 << (descriptor % 64) != 0)
+            set.as_ref().is_some_and(|set| set[number / 64] & 1 << (number % 64) != 0)
         };
         let asked = sets.iter().zip(SETS).filter(|(set, _)| is_in(set));
         let events = asked.fold(Readiness::empty(), |events, (_, (asks, _))| events | asks);
         if !events.is_empty() {
-            files.push((descriptor, Some((table.get(descriptor as i32)?, events))));
+            let number = number as i32;
+            files.push(Wanted { number, file: Some(table.get(number)?), events, found: Readiness::empty() })?;
         }
     }
     Ok(files)
@@ -152,17 +157,16 @@ fn select_files(count: u64, addresses: [u64; 3], deadline: Option<u64>) -> Resul
     for (set, address) in sets.iter_mut().zip(addresses) {
         *set = read_set(address, words)?;
     }
-    let files = selected(&sets, count, &table)?;
-    let (descriptors, wanted): (Vec<usize>, Vec<Wanted>) = files.into_iter().unzip();
-    let found = wait_for(&wanted, deadline)?;
+    let mut files = selected(&sets, count, &table)?;
+    files.wait(deadline)?;
     let mut total = 0;
     for ((set, (_, counts)), address) in sets.iter_mut().zip(SETS).zip(addresses) {
         let Some(set) = set else { continue };
         let asked = core::mem::replace(set, vec![0; words]);
-        for (&descriptor, &ready) in descriptors.iter().zip(&found) {
-            let bit = 1 << (descriptor % 64);
-            if asked[descriptor / 64] & bit != 0 && ready.intersects(counts) {
-                set[descriptor / 64] |= bit;
+        for wanted in files.iter() {
+            let (word, bit) = (wanted.number as usize / 64, 1 << (wanted.number % 64));
+            if asked[word] & bit != 0 && wanted.found.intersects(counts) {
+                set[word] |= bit;
                 total += 1;
             }
         }

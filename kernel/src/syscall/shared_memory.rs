@@ -2,11 +2,11 @@
 
 use super::{Arguments, Errno};
 use crate::ipc::{BOUNDS, PRIVATE, Record, SEGMENT_DEVICE, SEGMENTS, Segment, Statistics};
-use crate::memory::{AddressSpace, MapRequest, current_space, user};
+use crate::memory::{MapRequest, current_space, user};
 use crate::process::credentials::CAP_IPC_LOCK;
 use crate::process::limits::Resource;
 use crate::process::current;
-use ::memory::{AreaFlags, PageRange, Place, Rights, USER_END, is_aligned, round_down, round_up};
+use ::memory::{AreaFlags, AreaSnapshot, Place, Rights, USER_END, is_aligned, round_down, round_up};
 use core::sync::atomic::Ordering;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -144,29 +144,26 @@ pub(super) fn shmdt(&[address, ..]: &Arguments) -> Result<usize, Errno> {
         return Err(Errno::EINVAL);
     }
     let space = current_space().ok_or(Errno::EINVAL)?;
-    let (number, pieces) = attachment(&space, address).ok_or(Errno::EINVAL)?;
-    for piece in pieces {
-        space.unmap(piece)?;
+    let mut detached = None;
+    let mut next = address;
+    while let Some(area) = space.area_from(next) {
+        next = area.range.end();
+        let Some(number) = attached_so(&area, address) else { continue };
+        if *detached.get_or_insert(number) == number {
+            space.unmap(area.range)?;
+        }
     }
-    if let Ok(segment) = SEGMENTS.lock().find(number) {
+    if let Ok(segment) = SEGMENTS.lock().find(detached.ok_or(Errno::EINVAL)?) {
         segment.note_detached();
     }
     Ok(0)
 }
 
-/// The segment of which the first piece at or above `address` shows as much as it would if all of it was attached there, and all its pieces
-/// that lie so: parts may have been unmapped since.
-fn attachment(space: &AddressSpace, address: u64) -> Option<(i32, alloc::vec::Vec<PageRange>)> {
-    let areas = space.snapshot();
-    let shown = areas.iter().filter_map(|area| {
-        let (identity, _) = area.object.as_ref()?;
-        let lies_so = area.range.start().checked_sub(address) == Some(area.offset);
-        (identity.device == SEGMENT_DEVICE && lies_so).then_some((identity.inode, area.range))
-    });
-    let shown: alloc::vec::Vec<_> = shown.collect();
-    let &(first, _) = shown.first()?;
-    let pieces = shown.iter().filter(|(inode, _)| *inode == first).map(|(_, range)| *range);
-    Some((first as i32, pieces.collect()))
+/// The segment of which an area shows as much as it would if all of the segment was attached at `address`: parts may have been unmapped since.
+fn attached_so(area: &AreaSnapshot, address: u64) -> Option<i32> {
+    let (identity, _) = area.object.as_ref()?;
+    let lies_so = area.range.start().checked_sub(address) == Some(area.offset);
+    (identity.device == SEGMENT_DEVICE && lies_so).then_some(identity.inode as i32)
 }
 
 /// `shmctl(number, command, buffer)`.

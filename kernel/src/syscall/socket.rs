@@ -2,7 +2,7 @@
 //!
 //! Linux checks in this order: the descriptor, whether it is a socket, the address.
 
-use super::path::{caller, context, description, install, table, walk};
+use super::path::{caller, context, description, install, reserve, table, walk};
 use super::pipe::install_pair;
 use super::Errno;
 use crate::files::{Description, Patience};
@@ -190,6 +190,8 @@ pub(crate) fn accept4(&[descriptor, address, length, flags, ..]: &[u64; 6]) -> R
         return Err(Errno::EINVAL);
     }
     let listener = Opened::find(descriptor)?;
+    // A connection that is taken and has no number would be lost.
+    let number = reserve(flags & abi::O_CLOEXEC != 0)?;
     let accepted = listener.endpoint.accept(listener.patience(0))?;
     let (socket, moving) = accepted.parts();
     let endpoint = socket.endpoint().clone();
@@ -198,7 +200,7 @@ pub(crate) fn accept4(&[descriptor, address, length, flags, ..]: &[u64; 6]) -> R
     if address != 0 {
         write_address(&endpoint.origin().bytes(endpoint.family()), address, length)?;
     }
-    install(description, flags & abi::O_CLOEXEC != 0)
+    Ok(number.fill(description))
 }
 
 pub(crate) fn getsockname(&[descriptor, address, length, ..]: &[u64; 6]) -> Result<usize, Errno> {

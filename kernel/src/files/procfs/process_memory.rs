@@ -86,10 +86,24 @@ fn describe(text: &mut String, area: &AreaSnapshot) {
     let _ = if name.is_empty() { writeln!(text, "{start}") } else { writeln!(text, "{start:<73}{name}") };
 }
 
+/// Room for one more area's description.
+///
+/// # Errors
+/// ENOMEM: a text is one piece of memory, and may be too large for that.
+fn make_room(text: &mut String, area: &AreaSnapshot) -> Result<(), Errno> {
+    /// All of it but the name.
+    const MOST: usize = 2048;
+    let name = area.object.as_ref().map_or(0, |(_, name)| name.len());
+    text.try_reserve(name + MOST).map_err(|_| Errno::ENOMEM)
+}
+
 pub(crate) fn maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let mut text = String::new();
     if let Some(memory) = user_space(subject)? {
-        memory.space().snapshot().iter().for_each(|area| describe(&mut text, area));
+        for area in memory.space().areas() {
+            make_room(&mut text, &area)?;
+            describe(&mut text, &area);
+        }
     }
     Ok(text.into_bytes())
 }
@@ -126,7 +140,8 @@ fn marks(area: &AreaSnapshot) -> String {
 pub(crate) fn detailed_maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let mut text = String::new();
     let Some(memory) = user_space(subject)? else { return Ok(Vec::new()) };
-    for area in memory.space().snapshot() {
+    for area in memory.space().areas() {
+        make_room(&mut text, &area)?;
         describe(&mut text, &area);
         let kilobytes = |pages: u64| pages * PAGE_SIZE / 1024;
         let size = area.range.length() / 1024;
@@ -152,11 +167,14 @@ pub(crate) fn detailed_maps(subject: &Subject) -> Result<Vec<u8>, Errno> {
 pub(crate) fn sizes(subject: &Subject) -> Result<Vec<u8>, Errno> {
     let Some(memory) = user_space(subject)? else { return Ok(b"0 0 0 0 0 0 0\n".to_vec()) };
     let sizes = memory.space().sizes();
-    let areas = memory.space().snapshot();
-    let pages = |wanted: fn(&AreaSnapshot) -> bool| -> u64 {
-        areas.iter().filter(|area| wanted(area)).map(|area| area.range.length() / PAGE_SIZE).sum()
-    };
-    let code = pages(|area| area.rights.contains(Rights::EXECUTE));
-    let data = pages(|area| area.rights.contains(Rights::WRITE) && !area.flags.contains(AreaFlags::SHARED));
+    let (mut code, mut data) = (0, 0);
+    for area in memory.space().areas() {
+        if area.rights.contains(Rights::EXECUTE) {
+            code += area.range.pages();
+        }
+        if area.rights.contains(Rights::WRITE) && !area.flags.contains(AreaFlags::SHARED) {
+            data += area.range.pages();
+        }
+    }
     Ok(format!("{} {} 0 {code} 0 {data} 0\n", sizes.mapped, sizes.resident).into_bytes())
 }
