@@ -205,6 +205,8 @@ impl<E: Environment> AddressSpace<E> {
         !self.is_zero_frame(entry.frame()) && self.environment.frames().references(entry.frame()) == 1
     }
 
+    /// Counts pages whose entries have come. To be called under the lock of their table, and the two that count less at any time after an entry has gone:
+    /// else somebody could take a page out, and count that, before it was counted in, and the count would be below nothing for a while.
     pub(crate) fn note_resident(&self, more: u64) {
         let now = self.resident.fetch_add(more, Relaxed) + more;
         if now > self.resident_peak.load(Relaxed) {
@@ -217,6 +219,7 @@ impl<E: Environment> AddressSpace<E> {
         self.resident.load(Relaxed)
     }
 
+    /// As [`AddressSpace::note_resident`], for pages that are in a slot.
     pub(crate) fn note_swapped(&self, more: u64) {
         if more > 0 {
             self.swapped.fetch_add(more, Relaxed);
@@ -225,12 +228,14 @@ impl<E: Environment> AddressSpace<E> {
 
     pub(crate) fn note_unswapped(&self, fewer: u64) {
         if fewer > 0 {
-            self.swapped.fetch_sub(fewer, Relaxed);
+            let before = self.swapped.fetch_sub(fewer, Relaxed);
+            debug_assert!(before >= fewer, "pages came back that had not been counted");
         }
     }
 
     pub(crate) fn note_gone(&self, fewer: u64) {
-        self.resident.fetch_sub(fewer, Relaxed);
+        let before = self.resident.fetch_sub(fewer, Relaxed);
+        debug_assert!(before >= fewer, "pages went that had not been counted");
     }
 
     /// Checks that `pages` more may be mapped.
@@ -276,7 +281,7 @@ impl<E: Environment> AddressSpace<E> {
                 for (address, _) in leaf.used_entries(part) {
                     let old = leaf.replace(address, Entry::EMPTY);
                     if let Some(slot) = old.slot() {
-                        self.environment.swap().give_up(slot);
+                        self.environment.swap().give_up(&self.environment, slot);
                         self.note_unswapped(1);
                     }
                     if !old.holds_page() {

@@ -70,11 +70,11 @@ impl<E: Environment> AddressSpace<E> {
         // The flush of D4, see above. Only CPUs that have this space loaded and in use are told.
         changes.finish();
         leaf.replace(page, new);
-        drop(leaf);
-        area.note_private_page();
         if was_zero {
             self.note_resident(1);
         }
+        drop(leaf);
+        area.note_private_page();
         Ok(Attempt::Done)
     }
 

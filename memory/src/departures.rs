@@ -14,7 +14,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::environment::Environment;
 use crate::frame::FrameRef;
 use crate::store::{Direction, Store, Transfer};
-use crate::swap::{Slot, Slots, State, Swap};
+use crate::swap::{Slot, Slots, Swap};
+use crate::swap_disk::State;
 
 /// A page that has just been given its slot, and is to be written there.
 pub(crate) struct Departure {
@@ -59,7 +60,7 @@ impl<E: Environment> Swap<E> {
     }
 
     /// Writes pages to their slots, whose entries have been flushed, and lets those go that nobody has come for; says how many went.
-    pub(crate) fn write_out(&self, mut departures: Vec<Departure>) -> usize {
+    pub(crate) fn write_out(&self, environment: &E, mut departures: Vec<Departure>) -> usize {
         // Neighbouring slots are written together.
         departures.sort_unstable_by_key(|departure| departure.slot);
         let mut runs = Vec::new();
@@ -79,16 +80,16 @@ impl<E: Environment> Swap<E> {
                 runs.push(kept);
             }
         }
-        runs.into_iter().map(|run| self.wait_for(&run)).sum()
+        runs.into_iter().map(|run| self.wait_for(environment, &run)).sum()
     }
 
-    fn wait_for(&self, run: &Begun<E>) -> usize {
+    fn wait_for(&self, environment: &E, run: &Begun<E>) -> usize {
         let is_written = run.store.wait(&run.transfer).is_ok();
         let count = if is_written { &self.went } else { &self.failed };
         count.fetch_add(run.pages.into(), Relaxed);
         let mut slots = self.slots.lock();
-        let pages = run.first.page..run.first.page + run.pages;
-        pages.filter(|page| slots.has_departed(Slot { page: *page, ..run.first }, is_written)).count()
+        let pages = (run.first.page..run.first.page + run.pages).map(|page| Slot { page, ..run.first });
+        pages.filter(|slot| slots.has_departed(environment, *slot, is_written)).count()
     }
 }
 
@@ -134,14 +135,14 @@ impl<E: Environment> Slots<E> {
     }
 
     /// A page was written, or could not be; says whether it is gone from memory.
-    fn has_departed(&mut self, slot: Slot, is_written: bool) -> bool {
+    fn has_departed(&mut self, environment: &E, slot: Slot, is_written: bool) -> bool {
         let Some(disk) = self.disk(slot) else { return false };
-        let is_owned = disk.owners(slot.page) > 0;
+        let is_owned = disk.owners(environment, slot.page) > 0;
         let Some(cached) = disk.cached.get_mut(&slot.page) else { return false };
         let is_alone = cached.is_alone();
         cached.state = if is_written { State::Here { was_idle: false } } else { State::Stuck };
         match (is_owned, is_written) {
-            (false, false) => disk.spoil(slot.page),
+            (false, false) => disk.spoil(environment, slot.page),
             (false, true) => drop(disk.cached.remove(&slot.page)),
             (true, true) if is_alone => {
                 self.drop_cached(slot);

@@ -5,7 +5,7 @@
 //! of a store before it is made (`userfault_guard`): such an entry is never writable, whatever its area allows. `LINGERING`
 //! says that the mark of being used was taken without a flush, so that CPUs may have cached the entry though hardware has not marked it. An entry that is
 //! zero is empty. One that has `GUARDED` alone holds no page, and says that the page which comes is guarded. One that has `SWAPPED` holds none either, and says in
-//! which slot of a disk it is (`swap`).
+//! which slot of a disk it is (`swap`): all bits of that number are inverted, so that as a frame's it would be one that is not there.
 
 use coherence::Translation;
 
@@ -36,7 +36,7 @@ bitflags::bitflags! {
         const RESIDENT = 1 << 9;
         /// Software: a store is the monitor's to allow. Only in areas that are watched for stores.
         const GUARDED = 1 << 10;
-        /// Software, in an entry that is not present: the page is in a slot, whose number is where a frame's would be.
+        /// Software, in an entry that is not present: the page is in a slot, whose number is where a frame's would be, inverted.
         const SWAPPED = 1 << 11;
         /// Software: CPUs may have cached the entry, whether it is marked as accessed or not.
         const LINGERING = 1 << 58;
@@ -51,8 +51,9 @@ pub(crate) const LARGE_FRAMES: u32 = 512;
 pub(crate) const LARGE_PAGE_SIZE: u64 = LARGE_FRAMES as u64 * PAGE_SIZE;
 
 const FRAME_MASK: u64 = 0x000f_ffff_ffff_f000;
-/// Where the number of a slot's disk begins; its page is below.
-const DISK_SHIFT: u32 = 44;
+/// Where the number of a slot begins, and in that its disk's; the slot's page is below.
+const SLOT_SHIFT: u32 = 12;
+const DISK_SHIFT: u32 = 32;
 
 /// An entry's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,16 +102,18 @@ impl Entry {
         Self::page(frame, rights, writable).with(Bits::HUGE)
     }
 
-    /// An entry whose page is in a slot, and comes back guarded or not.
+    /// An entry whose page is in a slot, and comes back guarded or not. Some CPUs look what their caches have of the address in an entry before they
+    /// find that it is not present (`Swap::most_pages`): inverted, low slots are high addresses.
     pub(crate) fn swapped(slot: Slot, is_guarded: bool) -> Self {
-        let entry = Self(u64::from(slot.disk) << DISK_SHIFT | u64::from(slot.page) << 12).with(Bits::SWAPPED);
+        let number = u64::from(slot.disk) << DISK_SHIFT | u64::from(slot.page);
+        let entry = Self(!number << SLOT_SHIFT & FRAME_MASK).with(Bits::SWAPPED);
         if is_guarded { entry.with(Bits::GUARDED) } else { entry }
     }
 
     /// The slot that its page is in, if it is in one.
     pub(crate) fn slot(self) -> Option<Slot> {
-        let page = (self.0 >> 12) as u32;
-        self.has(Bits::SWAPPED).then_some(Slot { disk: (self.0 >> DISK_SHIFT) as u8, page })
+        let number = !self.0 >> SLOT_SHIFT;
+        self.has(Bits::SWAPPED).then_some(Slot { disk: (number >> DISK_SHIFT) as u8, page: number as u32 })
     }
 
     /// Whether its page is in a slot.
@@ -252,6 +255,7 @@ impl From<Entry> for Translation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::swap::most_pages;
 
     const EXECUTE: Access = Access { write: false, execute: true };
 
@@ -303,6 +307,23 @@ mod tests {
         }
         assert_eq!(Entry::page(FrameNumber(7), Rights::all(), true).slot(), None);
         assert_eq!(Entry::GUARD.slot(), None);
+    }
+
+    #[test]
+    fn a_slots_entry_is_of_no_frame_that_is_there_however_many_bits_a_cpu_looks_at() {
+        for (frames, bits) in [(1 << 18, 36), (1 << 22, 36), (1 << 20, 39), (1 << 24, 40), (1 << 28, 46)] {
+            let pages = most_pages(frames, bits);
+            assert!(u64::from(pages) >= (1 << (bits.min(44) - 12)) - frames);
+            for page in [1, 2, pages / 2, pages - 1] {
+                for entry in [0, 21].map(|disk| Entry::swapped(Slot { disk, page }, false)) {
+                    // Caches may know an address by all of its bits or by those that the CPU has.
+                    for address in [entry.bits() & FRAME_MASK, entry.bits() & FRAME_MASK & ((1 << bits) - 1)]
+                    {
+                        assert!(address / PAGE_SIZE >= frames, "slot {page} looks like {address:#x}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

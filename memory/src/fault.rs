@@ -220,7 +220,6 @@ impl<E: Environment> AddressSpace<E> {
         }
         // No flush for this page: the entry was not present, and no CPU caches that.
         leaf.replace(page, entry);
-        drop(leaf);
         if let Some(frame) = frame {
             // The entry holds the reference from now on.
             frame.into_number();

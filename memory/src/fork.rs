@@ -134,7 +134,7 @@ impl<E: Environment> AddressSpace<E> {
             for (address, seen) in leaf.used_entries(part) {
                 if let Some(slot) = seen.slot() {
                     // Counted under both tables' locks: nobody has given up the slot that the parent's entry owns.
-                    self.environment.swap().share(slot);
+                    self.environment.swap().share(&self.environment, slot);
                     target.replace(address, if stays_guarded { seen } else { seen.without(Bits::GUARDED) });
                     swapped += 1;
                 }

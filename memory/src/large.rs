@@ -59,8 +59,8 @@ impl<E: Environment> AddressSpace<E> {
                 // No flush: the entry was empty, and no CPU caches that. Nor has a batch taken anything out here that it has
                 // not flushed: those take pages out of leaf tables, and where one has been it stays, or goes with a flush.
                 room.put(entry, aside);
-                drop(room);
                 self.note_resident(LARGE_FRAMES.into());
+                drop(room);
                 frames.large_pages().note_fault();
                 Some(Attempt::Done)
             }

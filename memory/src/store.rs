@@ -40,7 +40,8 @@ impl Transfer {
         Arc::new(Self(AtomicU8::new(PENDING)))
     }
 
-    /// Says that it has ended, and how. The store calls this once.
+    /// Says that it has ended, and how. The store calls this once, and has let go of the frames by then: who waits for a transfer may look who else
+    /// has them.
     pub fn end(&self, outcome: Result<(), StoreFailed>) {
         // Release: what was carried comes before the word that it was.
         self.0.store(if outcome.is_ok() { DONE } else { FAILED }, Release);
@@ -63,7 +64,7 @@ pub trait Store<E: Environment>: Send + Sync {
     fn most_pages(&self) -> u64;
 
     /// Begins to carry neighbouring pages, from page `first` on, one to a frame. Of a last page that the store does not have whole
-    /// only its part is carried. Keeps the frames until the transfer has ended. May sleep.
+    /// only its part is carried. Keeps the frames until they have been carried, and lets go of them before it says that the transfer has ended. May sleep.
     fn begin(&self, direction: Direction, first: u64, frames: Vec<FrameRef<E>>, transfer: &Arc<Transfer>);
 
     /// Sleeps until a transfer that was begun here has ended.

@@ -18,24 +18,28 @@
 //! * **A slot is given out** when it has no owner and is not cached. Else two transfers of different pages could end in the wrong order, or
 //!   somebody who waits for the old page could get the new one.
 //! * What could not be written stays in memory, cached, as long as it has an owner, and its slot is not used again.
+//!
+//! How many owners a slot has is said where there is room for it (`slot_owners`). If there is none for one slot more, the page stays in memory, as on a full disk.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use lock_api::{Mutex, RawMutex};
 
 use crate::environment::Environment;
-use crate::error::OutOfMemory;
 use crate::frame::{FrameNumber, FrameRef};
 use crate::mistake::{Mistake, is_made};
-use crate::store::{Store, Transfer};
+use crate::range::PAGE_SIZE;
+use crate::store::Store;
+use crate::swap_disk::{Cached, State, SwapDisk};
 
-/// Disks that can be swapped to at the same time.
-const MOST_DISKS: usize = 16;
-/// In place of a slot's owners: it is not to be used.
-const BAD: u32 = u32::MAX;
+/// Disks that can be swapped to at the same time: as many as on Linux.
+pub const MOST_SWAP_DISKS: usize = 22;
+/// Bits of an address that reach all slots that an entry can name.
+const MOST_ADDRESS_BITS: u32 = 44;
 
 /// Which slot: the number of its disk, and its page there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,51 +48,20 @@ pub(crate) struct Slot {
     pub(crate) page: u32,
 }
 
-/// What a cached page waits for.
-pub(crate) enum State {
-    /// The flush of whoever entered it, and then being written. The number tells this time from others.
-    New(u64),
-    Leaving,
-    Coming(Arc<Transfer>),
-    /// Nothing: frame and slot hold the same.
-    Here {
-        /// Nobody had mapped it when it was last looked at.
-        was_idle: bool,
-    },
-    /// Nothing any more: it could not be written.
-    Stuck,
-}
-
-pub(crate) struct Cached<E: Environment> {
-    pub(crate) frame: FrameRef<E>,
-    pub(crate) state: State,
-}
-
-impl<E: Environment> Cached<E> {
-    /// Whether nothing but the cache refers to the page.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.frame.is_alone()
-    }
-}
-
-/// A disk that is swapped to.
-pub(crate) struct SwapDisk<E: Environment> {
-    pub(crate) store: Arc<dyn Store<E>>,
-    priority: i32,
-    /// Slots are given out.
-    is_open: bool,
-    owners: Vec<u32>,
-    /// Slots that may be used, and those of them without an owner.
-    usable: u32,
-    free: u32,
-    /// Where the next look for a free slot begins.
-    next: u32,
-    pub(crate) cached: BTreeMap<u32, Cached<E>>,
+/// Why a disk was not taken for swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwapRefused {
+    /// There are as many as there may be.
+    TooMany,
+    /// It has no slot that can be used.
+    Empty,
+    /// There is no memory to say which slots cannot be used.
+    OutOfMemory,
 }
 
 /// All of it, under one lock.
 pub(crate) struct Slots<E: Environment> {
-    disks: [Option<SwapDisk<E>>; MOST_DISKS],
+    disks: [Option<SwapDisk<E>>; MOST_SWAP_DISKS],
     /// Cached pages whose slots say what is in them.
     by_frame: BTreeMap<FrameNumber, Slot>,
     times: u64,
@@ -141,7 +114,7 @@ pub struct SwapDiskCounts {
 impl<E: Environment> Swap<E> {
     /// No disk yet.
     pub const fn new() -> Self {
-        let slots = Slots { disks: [const { None }; MOST_DISKS], by_frame: BTreeMap::new(), times: 0 };
+        let slots = Slots { disks: [const { None }; MOST_SWAP_DISKS], by_frame: BTreeMap::new(), times: 0 };
         Self {
             slots: Mutex::const_new(E::TableLock::INIT, slots),
             came: AtomicU64::new(0),
@@ -152,33 +125,34 @@ impl<E: Environment> Swap<E> {
         }
     }
 
+    /// A disk may have so many pages where CPUs know addresses of so many bits. Some CPUs read what their caches have of the address in an entry before
+    /// they find that it is not present (L1TF). Up to this number the address that a slot's entry has there is above all frames.
+    pub fn most_pages(environment: &E, address_bits: u32) -> u32 {
+        most_pages(environment.frames().limit.load(Relaxed) as u64, address_bits)
+    }
+
     /// Takes a store of `pages` pages for swap, all but its first, which is its header, and the `bad` ones. Without a priority it is used after those that are
     /// there. Its number.
     ///
     /// # Errors
-    /// When there are too many, or no memory for the counts.
+    /// As [`SwapRefused`] says.
     pub fn add(
         &self,
+        environment: &E,
         store: Arc<dyn Store<E>>,
         pages: u32,
         bad: &[u32],
         priority: Option<i32>,
-    ) -> Result<usize, OutOfMemory> {
-        let mut owners = Vec::new();
-        owners.try_reserve_exact(pages as usize).map_err(|_| OutOfMemory)?;
-        owners.resize(pages as usize, 0);
-        for page in bad.iter().chain(&[0]) {
-            if let Some(owners) = owners.get_mut(*page as usize) {
-                *owners = BAD;
-            }
-        }
-        let usable = owners.iter().filter(|owners| **owners == 0).count() as u32;
+    ) -> Result<usize, SwapRefused> {
+        let mut disk = SwapDisk::new(environment, store, pages, bad)?;
         let mut slots = self.slots.lock();
+        let Some(number) = slots.disks.iter().position(Option::is_none) else {
+            drop(slots);
+            disk.release(environment);
+            return Err(SwapRefused::TooMany);
+        };
         let lowest = slots.disks.iter().flatten().map(|disk| disk.priority).min().unwrap_or(0).min(-1);
-        let priority = priority.unwrap_or(lowest - 1);
-        let number = slots.disks.iter().position(Option::is_none).ok_or(OutOfMemory)?;
-        let cached = BTreeMap::new();
-        let disk = SwapDisk { store, priority, is_open: true, owners, usable, free: usable, next: 1, cached };
+        disk.priority = priority.unwrap_or(lowest - 1);
         slots.disks[number] = Some(disk);
         Ok(number)
     }
@@ -191,15 +165,16 @@ impl<E: Environment> Swap<E> {
     }
 
     /// Forgets a disk if nothing is in it any more; says whether that is so.
-    pub fn remove(&self, number: usize) -> bool {
+    pub fn remove(&self, environment: &E, number: usize) -> bool {
         let mut slots = self.slots.lock();
-        let is_empty = |disk: &SwapDisk<E>| disk.free == disk.usable && disk.cached.is_empty();
-        if !slots.disks[number].as_ref().is_none_or(is_empty) {
+        if !slots.disks[number].as_ref().is_none_or(SwapDisk::is_empty) {
             return false;
         }
         let gone = slots.disks[number].take();
         drop(slots);
-        drop(gone);
+        if let Some(disk) = gone {
+            disk.release(environment);
+        }
         true
     }
 
@@ -236,15 +211,15 @@ impl<E: Environment> Swap<E> {
         self.slots.lock().disks.iter().flatten().any(|disk| disk.is_open && disk.free > 0)
     }
 
-    /// A page's entry is about to become that of a slot: which one, and a number if it must be written there. `None` if all are taken. Under the lock of the
-    /// entry's table.
+    /// A page's entry is about to become that of a slot: which one, and a number if it must be written there. `None` if all are taken, or
+    /// there is no memory to say that one is. Under the lock of the entry's table.
     pub(crate) fn enter(&self, environment: &E, frame: FrameNumber) -> Option<(Slot, Option<u64>)> {
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.by_frame.get(&frame).copied() {
-            slots.disk(slot)?.count(slot);
+            slots.disk(slot)?.count(environment, slot.page);
             return Some((slot, None));
         }
-        let slot = slots.take_free()?;
+        let slot = slots.take_free(environment)?;
         slots.times += 1;
         let time = slots.times;
         let cached = Cached { frame: FrameRef::of(environment, frame), state: State::New(time) };
@@ -254,32 +229,32 @@ impl<E: Environment> Swap<E> {
     }
 
     /// One owner more, who copies an entry under its table's lock.
-    pub(crate) fn share(&self, slot: Slot) {
+    pub(crate) fn share(&self, environment: &E, slot: Slot) {
         if is_made(Mistake::SwapEntryNotCounted) {
             return;
         }
         if let Some(disk) = self.slots.lock().disk(slot) {
-            disk.count(slot);
+            disk.count(environment, slot.page);
         }
     }
 
     /// One owner less, whose entry was taken out under its table's lock.
-    pub(crate) fn give_up(&self, slot: Slot) {
+    pub(crate) fn give_up(&self, environment: &E, slot: Slot) {
         if is_made(Mistake::SwapEntryTakenForEmpty) {
             return;
         }
-        self.slots.lock().give_up(slot);
+        self.slots.lock().give_up(environment, slot);
     }
 
     /// The page of a slot for an owner who gives up the slot for it, under its entry's table lock. `None` if it is not in memory.
-    pub(crate) fn claim(&self, slot: Slot) -> Option<FrameRef<E>> {
+    pub(crate) fn claim(&self, environment: &E, slot: Slot) -> Option<FrameRef<E>> {
         let mut slots = self.slots.lock();
         let cached = slots.disk(slot)?.cached.get(&slot.page)?;
         if matches!(cached.state, State::Coming(_)) {
             return None;
         }
         let frame = cached.frame.clone();
-        slots.give_up(slot);
+        slots.give_up(environment, slot);
         Some(frame)
     }
 
@@ -289,6 +264,12 @@ impl<E: Environment> Swap<E> {
         let cached = slots.disk(slot).and_then(|disk| disk.cached.get(&slot.page));
         cached.is_some_and(|cached| !matches!(cached.state, State::Coming(_)))
     }
+}
+
+/// See [`Swap::most_pages`].
+pub(crate) fn most_pages(frames: u64, address_bits: u32) -> u32 {
+    let addresses = 1u64 << address_bits.min(MOST_ADDRESS_BITS);
+    (addresses / PAGE_SIZE).saturating_sub(frames.max(1)) as u32
 }
 
 impl<E: Environment> Default for Swap<E> {
@@ -305,37 +286,37 @@ impl<E: Environment> Slots<E> {
 
     /// All disks.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u8> + use<E> {
-        let is_there: [bool; MOST_DISKS] = core::array::from_fn(|number| self.disks[number].is_some());
+        let is_there: [bool; MOST_SWAP_DISKS] = core::array::from_fn(|number| self.disks[number].is_some());
         (0..).zip(is_there).filter_map(|(number, is_there)| is_there.then_some(number))
     }
 
-    /// A slot that nothing is in nor is carried to or from, with one owner.
-    fn take_free(&mut self) -> Option<Slot> {
-        let mut numbers: Vec<usize> = (0..MOST_DISKS).collect();
-        numbers
-            .retain(|number| self.disks[*number].as_ref().is_some_and(|disk| disk.is_open && disk.free > 0));
-        numbers.sort_by_key(|number| self.disks[*number].as_ref().map(|disk| -disk.priority));
-        numbers.into_iter().find_map(|number| {
-            let page = self.disks[number].as_mut()?.take_free()?;
-            Some(Slot { disk: number as u8, page })
-        })
+    /// A slot that nothing is in nor is carried to or from, with one owner: of the disk with the highest priority that has one.
+    fn take_free(&mut self, environment: &E) -> Option<Slot> {
+        let mut tried = None;
+        loop {
+            let disks =
+                self.disks.iter().enumerate().filter_map(|(number, disk)| Some((number, disk.as_ref()?)));
+            let usable = disks.filter(|(_, disk)| disk.is_open && disk.free > 0);
+            let ranks = usable.map(|(number, disk)| (Reverse(disk.priority), number));
+            let rank = ranks.filter(|rank| tried.is_none_or(|tried| *rank > tried)).min()?;
+            if let Some(page) = self.disks[rank.1].as_mut()?.take_free(environment) {
+                return Some(Slot { disk: rank.1 as u8, page });
+            }
+            tried = Some(rank);
+        }
     }
 
-    fn give_up(&mut self, slot: Slot) {
+    fn give_up(&mut self, environment: &E, slot: Slot) {
         let Some(disk) = self.disk(slot) else { return };
-        let owners = &mut disk.owners[slot.page as usize];
-        debug_assert!((1..BAD).contains(owners), "a slot without an owner was given up");
-        *owners -= 1;
-        if *owners > 0 {
+        if disk.give_up(environment, slot.page) > 0 {
             return;
         }
-        disk.free += 1;
         if let Some(cached) = disk.cached.get(&slot.page) {
             let frame = cached.frame.number();
             match &cached.state {
                 State::Leaving | State::Coming(_) => {}
                 State::New(_) | State::Here { .. } => drop(disk.cached.remove(&slot.page)),
-                State::Stuck => disk.spoil(slot.page),
+                State::Stuck => disk.spoil(environment, slot.page),
             }
             self.forget_frame(frame, slot);
         }
@@ -351,37 +332,5 @@ impl<E: Environment> Slots<E> {
     /// The slot says what is in the frame.
     pub(crate) fn note_frame(&mut self, frame: FrameNumber, slot: Slot) {
         self.by_frame.insert(frame, slot);
-    }
-}
-
-impl<E: Environment> SwapDisk<E> {
-    pub(crate) fn owners(&self, page: u32) -> u32 {
-        self.owners.get(page as usize).copied().filter(|owners| *owners != BAD).unwrap_or(0)
-    }
-
-    fn count(&mut self, slot: Slot) {
-        let owners = &mut self.owners[slot.page as usize];
-        debug_assert!((1..BAD - 1).contains(owners), "a slot without an owner was copied");
-        *owners += 1;
-    }
-
-    fn take_free(&mut self) -> Option<u32> {
-        let length = self.owners.len() as u32;
-        let ignores_carried = is_made(Mistake::SlotGivenOutWhileCarried);
-        let page = (self.next..length).chain(1..self.next).find(|page| {
-            self.owners[*page as usize] == 0 && (ignores_carried || !self.cached.contains_key(page))
-        })?;
-        self.owners[page as usize] = 1;
-        self.free -= 1;
-        self.next = page + 1;
-        Some(page)
-    }
-
-    /// A slot without an owner is not to be used any more.
-    pub(crate) fn spoil(&mut self, page: u32) {
-        self.cached.remove(&page);
-        self.owners[page as usize] = BAD;
-        self.usable -= 1;
-        self.free -= 1;
     }
 }

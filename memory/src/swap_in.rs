@@ -25,7 +25,8 @@ use crate::page_table::Mapping;
 use crate::range::{PageRange, USER_END};
 use crate::rights::Access;
 use crate::store::{Direction, Store, Transfer};
-use crate::swap::{Cached, Slot, Slots, State, Swap};
+use crate::swap::{Slot, Slots, Swap};
+use crate::swap_disk::{Cached, State};
 
 /// Pages that are read at once, at most: those of the next slots are likely to be wanted next.
 const MOST_AT_ONCE: u32 = 8;
@@ -46,7 +47,9 @@ impl<E: Environment> AddressSpace<E> {
         }
         // Who took the page out may not have flushed yet. Some CPU would go on storing to it after it is copied, or given to somebody else.
         self.environment.coherence().settle(self.space(), Cause::Reclaim);
-        let Some(frame) = self.environment.swap().claim(slot) else { return Attempt::Absent };
+        let Some(frame) = self.environment.swap().claim(&self.environment, slot) else {
+            return Attempt::Absent;
+        };
         let is_own = frame.is_alone();
         let mut entry = Entry::page(frame.into_number(), area.rights(), is_own);
         if seen.has(Bits::GUARDED) {
@@ -58,19 +61,21 @@ impl<E: Environment> AddressSpace<E> {
         }
         // No flush for this page: the entry was not present, and no CPU caches that.
         leaf.replace(page, entry);
-        drop(leaf);
-        self.note_unswapped(1);
         self.note_resident(1);
+        self.note_unswapped(1);
+        drop(leaf);
         if access.write && !is_stored_to { Attempt::Again } else { Attempt::Done }
     }
 
-    /// Brings back all pages that are on a disk.
+    /// Brings back all pages that are on a disk, as long as `goes_on`, which is asked before each.
     ///
     /// # Errors
     /// [`Fault::OutOfMemory`] if there is no room for them, [`Fault::Bus`] if one cannot be read.
-    pub fn bring_back(&self, disk: usize) -> Result<(), Fault> {
+    pub fn bring_back(&self, disk: usize, goes_on: &dyn Fn() -> bool) -> Result<(), Fault> {
         let mut address = 0;
-        loop {
+        while goes_on() {
+            // Most are in memory already, read with the one before.
+            self.environment.yield_if_needed();
             let layout = self.shared();
             let Some((page, seen, slot)) = first_swapped(&layout, address, disk) else { return Ok(()) };
             address = page;
@@ -80,6 +85,7 @@ impl<E: Environment> AddressSpace<E> {
                 self.environment.swap().bring_in(&self.environment, slot).map_err(fault_of)?;
             }
         }
+        Ok(())
     }
 }
 
@@ -137,7 +143,7 @@ impl<E: Environment> Swap<E> {
                 Found::OnTheWay(store, transfer) => {
                     // How it ended is found by the next look.
                     let _ = store.wait(&transfer);
-                    self.slots.lock().settle_arrival(slot);
+                    self.slots.lock().settle_arrival(environment, slot);
                 }
                 Found::Absent(Reading { first, frames, store, transfer }) => {
                     let pages = frames.len() as u32;
@@ -145,7 +151,7 @@ impl<E: Environment> Swap<E> {
                     let is_read = store.wait(&transfer).is_ok();
                     let mut slots = self.slots.lock();
                     (first.page..first.page + pages)
-                        .for_each(|page| slots.settle_arrival(Slot { page, ..first }));
+                        .for_each(|page| slots.settle_arrival(environment, Slot { page, ..first }));
                     drop(slots);
                     match (is_read, pages) {
                         (true, _) => drop(self.came.fetch_add(pages.into(), Relaxed)),
@@ -166,14 +172,14 @@ impl<E: Environment> Slots<E> {
             Some(State::Coming(transfer)) => {
                 return Ok(Found::OnTheWay(disk.store.clone(), transfer.clone()));
             }
-            None if disk.owners(slot.page) > 0 => {}
+            None if disk.owners(environment, slot.page) > 0 => {}
             _ => return Ok(Found::Nothing),
         }
         let (store, transfer) = (disk.store.clone(), Transfer::pending());
         let most = u64::from(most).min(store.most_pages()) as u32;
         let mut frames = Vec::new();
         for page in slot.page..slot.page.saturating_add(most) {
-            if disk.owners(page) == 0 || disk.cached.contains_key(&page) {
+            if disk.owners(environment, page) == 0 || disk.cached.contains_key(&page) {
                 break;
             }
             let frame = match FrameRef::allocate(environment) {
@@ -189,9 +195,9 @@ impl<E: Environment> Slots<E> {
     }
 
     /// Takes note that a page has arrived, or did not, if its transfer has ended.
-    fn settle_arrival(&mut self, slot: Slot) {
+    fn settle_arrival(&mut self, environment: &E, slot: Slot) {
         let Some(disk) = self.disk(slot) else { return };
-        let is_owned = disk.owners(slot.page) > 0;
+        let is_owned = disk.owners(environment, slot.page) > 0;
         let Some(cached) = disk.cached.get_mut(&slot.page) else { return };
         let State::Coming(transfer) = &cached.state else { return };
         let Some(outcome) = transfer.outcome() else { return };

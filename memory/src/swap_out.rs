@@ -170,14 +170,14 @@ impl<'a, E: Environment> Outgoing<'a, E> {
         let swap = self.environment.swap();
         if is_made(Mistake::SwapWrittenBeforeFlush) {
             let slots: Vec<Slot> = self.departures.iter().map(|departure| departure.slot).collect();
-            let gone = swap.write_out(self.departures);
+            let gone = swap.write_out(self.environment, self.departures);
             self.batch.finish();
             return gone + swap.drop_unmapped(&slots);
         }
         self.batch.flush_written();
         // With it go the entries' references, so that what is written is the cache's alone.
         self.batch.finish();
-        swap.write_out(self.departures) + swap.drop_unmapped(&self.joined)
+        swap.write_out(self.environment, self.departures) + swap.drop_unmapped(&self.joined)
     }
 
     /// Whether there are likely to be more pages to choose than one flush takes.

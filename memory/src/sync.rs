@@ -10,7 +10,7 @@ pub(crate) use explorer::{AtomicU32, AtomicU64, fence};
 
 use crate::frame::FrameNumber;
 
-/// A word of a table that was unhooked: no CPU changes it any more, so the checkers need not stop before it.
+/// A word that nobody else changes, so that the checkers need not stop before it: of a table that was unhooked, or under a lock that is held.
 #[inline]
 pub(crate) fn load_unhooked(word: &AtomicU64) -> u64 {
     #[cfg(simulated)]
@@ -19,7 +19,7 @@ pub(crate) fn load_unhooked(word: &AtomicU64) -> u64 {
     word.load(core::sync::atomic::Ordering::Relaxed)
 }
 
-/// Stores a word of a table that is not hooked in yet: no CPU sees it, so the checkers need not stop before it.
+/// Stores a word that nobody else looks at, so that the checkers need not stop before it: of a table that is not hooked in yet, or under a lock that is held.
 #[inline]
 pub(crate) fn store_unhooked(word: &AtomicU64, value: u64) {
     #[cfg(simulated)]

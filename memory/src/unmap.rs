@@ -103,7 +103,7 @@ impl<E: Environment> AddressSpace<E> {
             let old = leaf.replace(address, left);
             if let Some(slot) = old.slot() {
                 // CPUs may have it still, for a batch has taken it out: that was asked for above.
-                self.environment.swap().give_up(slot);
+                self.environment.swap().give_up(&self.environment, slot);
                 swapped += 1;
             }
             if !old.holds_page() {

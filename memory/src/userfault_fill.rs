@@ -137,7 +137,6 @@ impl<E: Environment> AddressSpace<E> {
             }
             // No flush: the entry was not present.
             leaf.replace(page, entry);
-            drop(leaf);
             if let Some(frame) = ready.frame {
                 frame.into_number();
                 self.note_resident(1);

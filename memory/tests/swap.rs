@@ -1,12 +1,14 @@
 //! Swap: private pages go to slots and come back as they were, whoever shares them and whatever comes between.
 
+use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use coherence::Switches;
 use machine::in_turn::{CPUS, TurnDisk, TurnEnvironment, TurnSpace};
 use memory::{
-    Advice, AreaFlags, Direction, Environment, Fault, LargePolicy, MapRequest, MoveTo, PAGE_SIZE, PageRange,
-    Place, RemapRequest, Rights, swap_out,
+    Advice, AreaFlags, Direction, Environment, Fault, LargePolicy, MOST_SWAP_DISKS, MapRequest, MoveTo,
+    PAGE_SIZE, PageRange, Place, RemapRequest, Rights, SwapRefused, swap_out,
 };
 
 const BASE: u64 = 0x4000_0000;
@@ -17,7 +19,7 @@ const PAGES: u64 = 16;
 /// A disk of so many slots, in use. Its first page is no slot.
 fn add_disk(environment: &TurnEnvironment, slots: u32) -> Arc<TurnDisk> {
     let disk = TurnDisk::new(vec![0; (slots as usize + 1) * PAGE_SIZE as usize]);
-    environment.swap().add(disk.clone(), slots + 1, &[], None).unwrap();
+    environment.swap().add(environment, disk.clone(), slots + 1, &[], None).unwrap();
     disk
 }
 
@@ -273,11 +275,16 @@ fn a_disk_is_emptied_and_taken_out_of_use() {
     let child = space.fork().unwrap();
     let number = environment.swap().disks()[0].number;
     environment.swap().set_open(number, false);
-    assert!(!environment.swap().remove(number) && !environment.swap().has_room());
-    space.bring_back(number).unwrap();
-    assert!(!environment.swap().remove(number), "the child's are there still");
-    child.bring_back(number).unwrap();
-    assert!(environment.swap().remove(number));
+    let is_removed = || environment.swap().remove(&environment, number);
+    assert!(!is_removed() && !environment.swap().has_room());
+    // Whoever asks for it may give up between any two pages.
+    let left = Cell::new(5);
+    space.bring_back(number, &|| left.replace(left.get() - 1) > 0).unwrap();
+    assert!((1..PAGES).contains(&space.sizes().swapped), "{:?}", space.sizes());
+    space.bring_back(number, &|| true).unwrap();
+    assert!(!is_removed(), "the child's are there still");
+    child.bring_back(number, &|| true).unwrap();
+    assert!(is_removed());
     assert_eq!((space.sizes().swapped, child.sizes().swapped), (0, 0));
     space.protect(pages(2, 1), Rights::READ | Rights::WRITE, false).unwrap();
     (0..PAGES).for_each(|page| assert_eq!(environment.load(&space, at(page)), Ok(100 + page)));
@@ -327,4 +334,144 @@ fn a_large_page_goes_in_pieces() {
     assert_eq!(space.large_in(pages(0, 512)), 0);
     (0..512).for_each(|page| assert_eq!(environment.load(&space, at(page)), Ok(1000 + page)));
     assert_eq!((space.sizes().resident, used(&environment)), (512, 0));
+}
+
+/// A disk that is said to have so many pages. Only the first ones are there.
+fn add_large(
+    environment: &TurnEnvironment,
+    there: u32,
+    said: u32,
+    bad: &[u32],
+) -> Result<usize, SwapRefused> {
+    let disk = TurnDisk::new(vec![0; (there * PAGE_SIZE as u32) as usize]);
+    environment.swap().add(environment, disk, said, bad, None)
+}
+
+#[test]
+fn a_large_disk_costs_memory_for_what_is_on_it() {
+    let (environment, space) = stored(Switches::DEFAULT);
+    let free = environment.free_frames();
+    let number = add_large(&environment, 64, u32::MAX, &[7, 1 << 30, 7]).unwrap();
+    let total = u64::from(u32::MAX) - 3;
+    assert_eq!((environment.swap().counts().total, environment.swap().counts().free), (total, total));
+    assert_eq!(free - environment.free_frames(), 4 + 3, "one way to the first slots, and one to a bad one");
+    page_out(&space, pages(0, PAGES));
+    assert_eq!((used(&environment), environment.free_frames() + 7), (PAGES, free + PAGES as usize));
+    (0..PAGES).for_each(|page| assert_eq!(environment.load(&space, at(page)), Ok(100 + page)));
+    assert!(environment.swap().remove(&environment, number));
+    assert_eq!(environment.free_frames(), free);
+}
+
+#[test]
+fn slots_are_found_and_given_up_all_over_a_disk() {
+    const MANY: u64 = 1500;
+    let environment = TurnEnvironment::with_ram(Switches::DEFAULT, 16 << 20);
+    let space = environment.space();
+    map(&space, MANY * PAGE_SIZE);
+    environment.activate(&space);
+    add_disk(&environment, MANY as u32 + 10);
+    let fill = |page: u64, round: u64| environment.store(&space, at(page), page << 8 | round).unwrap();
+    let expect =
+        |page: u64, round: u64| assert_eq!(environment.load(&space, at(page)), Ok(page << 8 | round));
+    (0..MANY).for_each(|page| fill(page, 1));
+    page_out(&space, pages(0, MANY));
+    assert_eq!((used(&environment), space.sizes().swapped), (MANY, MANY));
+    // Slots become free here and there, and whole frames of counts between them.
+    let is_filled_again = |page: &u64| page.is_multiple_of(3) || (500..1100).contains(page);
+    (0..MANY).filter(is_filled_again).for_each(|page| fill(page, 2));
+    page_out(&space, pages(0, MANY));
+    assert_eq!(used(&environment), MANY);
+    (0..MANY).for_each(|page| expect(page, if is_filled_again(&page) { 2 } else { 1 }));
+    assert_eq!(used(&environment), 0);
+    let free = environment.free_frames();
+    assert!(environment.swap().remove(&environment, 0));
+    assert_eq!(environment.free_frames() - free, 2, "the header is no slot, and nothing else is to be said");
+}
+
+#[test]
+fn a_page_stays_where_no_memory_is_left_to_count_its_slot() {
+    let (environment, space) = stored(Switches::DEFAULT);
+    // The first slot that can be used is the first that another frame counts.
+    let bad: Vec<u32> = (1..512).collect();
+    add_large(&environment, 600, 600, &bad).unwrap();
+    let (frames, cpu) = (environment.frames(), environment.current_cpu());
+    let mut held: Vec<_> = std::iter::from_fn(|| frames.allocate(cpu).ok()).collect();
+    page_out(&space, pages(0, PAGES));
+    let spaces = [space.clone()];
+    assert_eq!(swap_out(&environment, &spaces, 100).taken, 0);
+    assert_eq!((used(&environment), space.sizes().resident, space.sizes().swapped), (0, PAGES, 0));
+    assert!(environment.swap().has_room());
+    frames.release(cpu, held.pop().unwrap());
+    page_out(&space, pages(0, PAGES));
+    assert_eq!((used(&environment), space.sizes().swapped), (PAGES, PAGES));
+    held.into_iter().for_each(|frame| frames.release(cpu, frame));
+    (0..PAGES).for_each(|page| assert_eq!(environment.load(&space, at(page)), Ok(100 + page)));
+}
+
+#[test]
+fn no_more_disks_than_there_may_be_and_none_without_a_slot() {
+    let (environment, _space) = stored(Switches::DEFAULT);
+    let free = environment.free_frames();
+    let bad: Vec<u32> = (1..8).collect();
+    assert_eq!(add_large(&environment, 8, 8, &bad), Err(SwapRefused::Empty));
+    assert_eq!(add_large(&environment, 1, 1, &[]), Err(SwapRefused::Empty));
+    for number in 0..MOST_SWAP_DISKS {
+        assert_eq!(add_large(&environment, 8, 8, &[]), Ok(number));
+    }
+    assert_eq!(add_large(&environment, 8, 8, &[]), Err(SwapRefused::TooMany));
+    let (frames, cpu) = (environment.frames(), environment.current_cpu());
+    let held: Vec<_> = std::iter::from_fn(|| frames.allocate(cpu).ok()).collect();
+    assert_eq!(add_large(&environment, 8, 8, &[]), Err(SwapRefused::OutOfMemory));
+    held.into_iter().for_each(|frame| frames.release(cpu, frame));
+    (0..MOST_SWAP_DISKS).for_each(|number| assert!(environment.swap().remove(&environment, number)));
+    assert_eq!(environment.free_frames(), free);
+}
+
+#[test]
+fn the_disk_with_the_highest_priority_is_used_first() {
+    let (environment, space) = stored(Switches::DEFAULT);
+    let disk = || TurnDisk::new(vec![0; 5 * PAGE_SIZE as usize]);
+    for priority in [Some(3), None, Some(9), Some(3)] {
+        environment.swap().add(&environment, disk(), 5, &[], priority).unwrap();
+    }
+    let used = || environment.swap().disks().iter().map(|disk| disk.used).collect::<Vec<_>>();
+    page_out(&space, pages(0, 3));
+    assert_eq!(used(), [0, 0, 3, 0]);
+    page_out(&space, pages(3, 7));
+    assert_eq!(used(), [4, 0, 4, 2]);
+    environment.swap().set_open(3, false);
+    page_out(&space, pages(10, 2));
+    assert_eq!(used(), [4, 2, 4, 2]);
+}
+
+#[test]
+fn who_takes_out_a_page_as_soon_as_it_can_be_finds_it_counted() {
+    let (environment, space) = stored(Switches::DEFAULT);
+    add_disk(&environment, 64);
+    let take_out_at_once = |expected: u64| {
+        let (inside, is_done) = (space.clone(), Arc::new(AtomicBool::new(false)));
+        let done = is_done.clone();
+        environment.at_unlock(move || {
+            if inside.resident_in(pages(0, 1)) == 0 {
+                return false;
+            }
+            inside.advise(pages(0, 1), Advice::DontNeed).unwrap();
+            assert_eq!((inside.sizes().resident, inside.sizes().swapped), (expected, 0));
+            done.store(true, Relaxed);
+            true
+        });
+        is_done
+    };
+    space.advise(pages(0, PAGES), Advice::DontNeed).unwrap();
+    assert_eq!(space.sizes().resident, 0);
+    // What the program finds where somebody drops it that fast is its own business.
+    let is_done = take_out_at_once(0);
+    environment.store(&space, at(0), 1).unwrap();
+    assert!(is_done.load(Relaxed));
+    environment.store(&space, at(0), 1).unwrap();
+    page_out(&space, pages(0, 1));
+    assert_eq!(space.sizes().swapped, 1);
+    let is_done = take_out_at_once(0);
+    environment.load(&space, at(0)).unwrap();
+    assert!(is_done.load(Relaxed));
 }

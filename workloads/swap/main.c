@@ -4,26 +4,35 @@
  */
 #include "swap.h"
 
-static void write_number(unsigned char *place, uint32_t number)
+static void write_number(unsigned char *place, uint32_t number, int is_swapped)
 {
+	number = is_swapped ? __builtin_bswap32(number) : number;
 	memcpy(place, &number, sizeof number);
 }
 
-long make_swap(long pages)
+long make_swap_of(const struct header *wanted)
 {
-	unsigned char header[PAGE] = {0};
+	unsigned char first[PAGE] = {0};
 	int disk = open(DISK, O_RDWR | O_CLOEXEC);
 	check(disk >= 0);
 	off_t size = lseek(disk, 0, SEEK_END);
 	check(size > 0);
-	if (pages == 0)
-		pages = size / (off_t)PAGE;
-	write_number(header + 1024, 1);
-	write_number(header + 1028, (uint32_t)pages - 1);
-	memcpy(header + PAGE - 10, "SWAPSPACE2", 10);
-	check(pwrite(disk, header, PAGE, 0) == (ssize_t)PAGE);
+	long pages = wanted->pages ? wanted->pages : size / (off_t)PAGE;
+	write_number(first + 1024, 1, wanted->is_swapped);
+	write_number(first + 1028, (uint32_t)pages - 1, wanted->is_swapped);
+	write_number(first + 1032, wanted->bad_count, wanted->is_swapped);
+	for (size_t i = 0; i < sizeof wanted->bad / sizeof wanted->bad[0]; i++)
+		write_number(first + 1536 + 4 * i, wanted->bad[i], wanted->is_swapped);
+	memcpy(first + PAGE - 10, "SWAPSPACE2", 10);
+	check(pwrite(disk, first, PAGE, 0) == (ssize_t)PAGE);
 	check(fsync(disk) == 0 && close(disk) == 0);
 	return pages - 1;
+}
+
+long make_swap(long pages)
+{
+	const struct header plain = {.pages = pages};
+	return make_swap_of(&plain);
 }
 
 unsigned char *memory_of(long pages)
@@ -84,6 +93,12 @@ int main(int argc, char **argv)
 		full(mebibytes);
 	else if (strcmp(wanted, "stale") == 0)
 		stale(times);
+	else if (strcmp(wanted, "off") == 0)
+		off();
+	else if (strcmp(wanted, "off-without-room") == 0)
+		off_without_room(mebibytes);
+	else if (strcmp(wanted, "together") == 0)
+		together(times);
 	else
 		refuse("--case %s: there is no such case", wanted);
 	puts("ok");

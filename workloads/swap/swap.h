@@ -17,6 +17,15 @@
 /* Writes the header that mkswap would, for so many pages (0: all of the disk); says how many slots there are. */
 long make_swap(long pages);
 
+/* The same with some more: numbers in the other order of bytes, and pages that are bad, of which so many are told. */
+struct header {
+	long pages;
+	int is_swapped;
+	uint32_t bad_count;
+	uint32_t bad[637];
+};
+long make_swap_of(const struct header *wanted);
+
 /* Private anonymous memory of so many pages. */
 unsigned char *memory_of(long pages);
 
@@ -33,3 +42,6 @@ void calls(void);
 void pressure(long mebibytes);
 void full(long mebibytes);
 void stale(long times);
+void off(void);
+void off_without_room(long mebibytes);
+void together(long times);

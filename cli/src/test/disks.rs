@@ -22,6 +22,9 @@ pub(super) struct Wanted {
     beyond: u64,
     #[serde(default)]
     read_only: bool,
+    /// Nothing is written into it: all of it is a hole, and reads as zeroes.
+    #[serde(default)]
+    empty: bool,
     /// The round that all of it must be in afterwards; anything may be there if it is left out.
     round: Option<u64>,
 }
@@ -53,7 +56,12 @@ impl Disks {
         let disks = Self { wanted: wanted.to_vec(), folder };
         for (number, one) in disks.wanted.iter().enumerate() {
             let bytes = one.bytes();
-            let mut file = BufWriter::new(File::create(disks.place(number)).map_err(failed)?);
+            let file = File::create(disks.place(number)).map_err(failed)?;
+            if one.empty {
+                file.set_len(bytes).map_err(failed)?;
+                continue;
+            }
+            let mut file = BufWriter::new(file);
             for offset in (0..bytes).step_by(8) {
                 file.write_all(&content(offset, 0).to_le_bytes()).map_err(failed)?;
             }
@@ -110,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_word_that_was_not_written_is_found() {
-        let wanted = Wanted { mebibytes: 1, beyond: 512, read_only: false, round: Some(0) };
+        let wanted = Wanted { mebibytes: 1, beyond: 512, read_only: false, empty: false, round: Some(0) };
         let disks = Disks::make(std::slice::from_ref(&wanted)).unwrap();
         assert_eq!(disks.differences(), [""; 0]);
         let mut bytes = fs::read(disks.place(0)).unwrap();
@@ -129,5 +137,12 @@ mod tests {
         assert!(next.differences()[0].contains("No such file"));
         let any = Disks { wanted: vec![Wanted { round: None, ..wanted }], ..next };
         assert_eq!(any.differences(), [""; 0], "nobody looks what is in it");
+    }
+
+    #[test]
+    fn an_empty_disk_is_a_hole() {
+        let wanted = Wanted { mebibytes: 1 << 14, beyond: 0, read_only: false, empty: true, round: None };
+        let disks = Disks::make(&[wanted]).unwrap();
+        assert_eq!(fs::metadata(disks.place(0)).unwrap().len(), 1 << 34);
     }
 }

@@ -52,6 +52,14 @@ pub(crate) fn cpuid(leaf: u32, sub_leaf: u32) -> CpuidResult {
     __cpuid_count(leaf, sub_leaf)
 }
 
+/// Bits of a physical address, as this CPU counts them. 36 if it does not say: none has less.
+pub(crate) fn physical_address_bits() -> u32 {
+    match cpuid(0x8000_0008, 0).eax & 0xff {
+        0 => 36,
+        bits => bits,
+    }
+}
+
 /// The time-stamp counter, unordered against surrounding loads.
 pub(crate) fn time_stamp() -> u64 {
     // SAFETY: every 64-bit CPU has the counter and the kernel may always read it.

@@ -181,8 +181,10 @@ impl Disk {
         if answered.is_empty() {
             return;
         }
-        for request in &answered {
-            request.transfer.end(if *request.answer == ALL_WELL { Ok(()) } else { Err(StoreFailed) });
+        for Request { answer, frames, transfer, .. } in answered {
+            // Before its end is told: who waits for it may look who else has the frames.
+            drop(frames);
+            transfer.end(if *answer == ALL_WELL { Ok(()) } else { Err(StoreFailed) });
         }
         self.answered.wake_all();
     }

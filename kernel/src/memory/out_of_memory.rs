@@ -4,6 +4,8 @@
 //! and named in the kernel's log, and whoever needed the frame tries again once there is room. The kernel keeps a
 //! reserve of frames (`memory::Frames`), so that killing does not need what it is to free.
 //!
+//! Before all others goes, as on Linux, who takes a disk out of swap: that is what needs the memory, and the disk can stay. What is on it goes there again then.
+//!
 //! One caller at a time looks for a victim; the others wait behind it and usually find room afterwards.
 
 use alloc::string::String;
@@ -41,12 +43,34 @@ pub(super) fn relieve() -> Result<(), Chosen> {
         if super::room::make() {
             continue;
         }
+        if let Some(victim) = processes().find(is_emptying_swap) {
+            kill(&victim, pages_of(&victim).unwrap_or(0));
+            // There is room as soon as what it has brought back may go again.
+            wait(caller.process(), || is_emptying_swap(&victim));
+            continue;
+        }
         // Without a victim everybody who could be killed is on the way out.
         if let Some((victim, pages)) = choose() {
             kill(&victim, pages);
         }
-        wait_for_room(caller.process());
+        wait(caller.process(), || true);
     }
+}
+
+/// The processes that are not on the way out.
+fn processes() -> impl Iterator<Item = Arc<Process>> {
+    let all = process::process_ids().into_iter().filter_map(process::find_process);
+    all.filter(|process| !process.is_ending())
+}
+
+/// Its pages in memory and swap.
+fn pages_of(process: &Process) -> Option<u64> {
+    let sizes = process.memory()?.space().sizes();
+    Some(sizes.resident + sizes.swapped)
+}
+
+fn is_emptying_swap(process: &Arc<Process>) -> bool {
+    super::swap::is_being_emptied_by(process.id())
 }
 
 fn has_room() -> bool {
@@ -60,15 +84,13 @@ fn choose() -> Option<(Arc<Process>, u64)> {
     let total = FRAMES.statistics().total as i64;
     let weigh = |process: Arc<Process>| {
         let adjustment = i64::from(process.out_of_memory_adjustment());
-        if adjustment <= -1000 || process.is_ending() {
+        if adjustment <= -1000 {
             return None;
         }
-        let sizes = process.memory()?.space().sizes();
-        let pages = sizes.resident + sizes.swapped;
+        let pages = pages_of(&process)?;
         Some((pages as i64 + adjustment * total / 1000, process, pages))
     };
-    let candidates = process::process_ids().into_iter().filter_map(process::find_process).filter_map(weigh);
-    candidates.max_by_key(|(weight, ..)| *weight).map(|(_, process, pages)| (process, pages))
+    processes().filter_map(weigh).max_by_key(|(weight, ..)| *weight).map(|(_, process, pages)| (process, pages))
 }
 
 fn kill(victim: &Process, pages: u64) {
@@ -86,9 +108,10 @@ fn kill(victim: &Process, pages: u64) {
     let _ = send_to_process(victim, Information::from_kernel(Signal::SIGKILL));
 }
 
-fn wait_for_room(caller: &Process) {
+/// Waits for room, no longer than `is_worth_it`.
+fn wait(caller: &Process, is_worth_it: impl Fn() -> bool) {
     let deadline = time::now() + PATIENCE;
-    while time::now() < deadline && !has_room() && !caller.is_ending() {
+    while time::now() < deadline && !has_room() && !caller.is_ending() && is_worth_it() {
         // Nobody wakes this queue: it is a sleep that signals end.
         let _ = PAUSE.wait_interruptible::<()>(Some(time::now() + INTERVAL), || None);
     }

@@ -19,19 +19,23 @@ pub(super) fn swapon(&[path, flags, ..]: &Arguments) -> Result<usize, Errno> {
         return Err(Errno::EINVAL);
     }
     let priority = (flags & PREFER != 0).then_some((flags & PRIORITY) as i32);
+    check_may()?;
+    swap::check_count()?;
     swap::begin(file(path)?, priority).map(|()| 0)
 }
 
 /// `swapoff(path)`.
 pub(super) fn swapoff(&[path, ..]: &Arguments) -> Result<usize, Errno> {
+    check_may()?;
     swap::end(&file(path)?).map(|()| 0)
 }
 
-/// The disk at a path, for who may. EINVAL if something else is there: files live in memory.
+fn check_may() -> Result<(), Errno> {
+    if current().process().credentials().has(CAP_SYS_ADMIN) { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+/// The disk at a path. EINVAL if something else is there: files live in memory.
 fn file(path: u64) -> Result<SwapFile, Errno> {
-    if !current().process().credentials().has(CAP_SYS_ADMIN) {
-        return Err(Errno::EPERM);
-    }
     let entry = walk()?.find(&read_path(path)?)?;
     SwapFile::of(entry.inode())
 }

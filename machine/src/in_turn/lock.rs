@@ -1,13 +1,28 @@
 //! A lock that is never waited for, since one host thread plays every CPU, but counted: who lets others run while he holds one
 //! may have them wait for ever.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use lock_api::RawMutex;
 
 std::thread_local! {
     /// Spinning locks that are held.
     static HELD: Cell<usize> = const { Cell::new(0) };
+    /// Who comes when none is held any more.
+    static NEXT: RefCell<Option<Box<dyn FnMut() -> bool>>> = const { RefCell::new(None) };
+}
+
+/// Calls this each time that this host thread lets go of its last lock, until it says that it has done what it wanted.
+pub(super) fn set_next(next: impl FnMut() -> bool + 'static) {
+    NEXT.set(Some(Box::new(next)));
+}
+
+fn let_next_in() {
+    // Not while it is called.
+    let Some(mut next) = NEXT.take() else { return };
+    if !next() {
+        NEXT.set(Some(next));
+    }
 }
 
 /// How many locks this host thread holds.
@@ -39,5 +54,8 @@ unsafe impl RawMutex for TurnLock {
         HELD.set(HELD.get() - 1);
         // SAFETY: the caller holds it.
         unsafe { self.0.unlock() }
+        if HELD.get() == 0 {
+            let_next_in();
+        }
     }
 }

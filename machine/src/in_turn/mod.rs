@@ -245,6 +245,12 @@ impl TurnEnvironment {
         AddressSpace::new(self).unwrap()
     }
 
+    /// Has another CPU do this as soon as this one has let go of a spinning lock and holds none any more, again and again until it says that it has done what it
+    /// wanted.
+    pub fn at_unlock(&self, other: impl FnMut() -> bool + 'static) {
+        lock::set_next(other);
+    }
+
     /// Has another thread do this as soon as an operation lets others run.
     pub fn meanwhile(&self, other: impl FnOnce() + Send + 'static) {
         *self.0.other.lock().unwrap() = Some(Box::new(other));

@@ -106,7 +106,7 @@ impl Store<SimulatedEnvironment> for SimulatedDisk {
 impl SimulatedEnvironment {
     /// A disk of so many slots.
     pub(super) fn add_swap(&self, slots: u32) {
-        let added = self.swap().add(Arc::new(SimulatedDisk(self.clone())), slots + 1, &[], None);
+        let added = self.swap().add(self, Arc::new(SimulatedDisk(self.clone())), slots + 1, &[], None);
         added.expect("there is memory for the counts");
     }
 
@@ -122,7 +122,7 @@ impl SimulatedEnvironment {
     pub(super) fn check_swap(&self) -> Result<(), String> {
         let Some(disk) = self.swap().disks().first().copied() else { return Ok(()) };
         self.swap().set_open(disk.number, false);
-        if self.swap().remove(disk.number) {
+        if self.swap().remove(self, disk.number) {
             return Ok(());
         }
         Err(format!(
