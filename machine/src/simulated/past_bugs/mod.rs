@@ -83,6 +83,8 @@ past_bugs! {
     large_split_not_flushed,
     split_taken_for_nothing,
     largest_stride_wins,
+    late_marks_missed,
+    late_marks_taken,
     lost_page_mapped,
     mark_ignored,
     mark_set_in_two_steps,
