@@ -72,9 +72,7 @@ impl<E: Environment> MemoryObject<E> {
         }
         let frames = self.environment().frames();
         for page in cleaned.values_mut() {
-            let frame = page.frame.number();
-            let are_taken = is_made(Mistake::LateMarksTaken);
-            page.is_dirty |= if are_taken { frames.take_dirty(frame) } else { frames.is_dirty(frame) };
+            page.is_dirty |= frames.is_dirty(page.frame.number());
         }
     }
 }

@@ -89,8 +89,6 @@ pub enum Mistake {
     CopyBesideWaitingPage,
     /// Who writes pages out does not look again for marks that were on their way from an entry to the frame.
     LateMarksMissed,
-    /// Marks that come while pages are written out are taken, although whoever left them may not have flushed.
-    LateMarksTaken,
     /// An entry's mark of being used is taken by writing it back as it was read.
     AgedByPlainStore,
     /// A page that goes to a slot is written there before it is flushed.

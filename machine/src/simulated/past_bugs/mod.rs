@@ -84,7 +84,6 @@ past_bugs! {
     split_taken_for_nothing,
     largest_stride_wins,
     late_marks_missed,
-    late_marks_taken,
     lost_page_mapped,
     mark_ignored,
     mark_set_in_two_steps,
