@@ -12,5 +12,5 @@ pub(super) const BUG: PastBug = PastBug {
             been stored before it was not on the disk.",
     mistake: Mistake::Memory(memory::Mistake::LateMarksMissed),
     scenario: &WRITE_OUT_AND_DROP,
-    breaks: "D2",
+    breaks: "the code under check gave up: D2",
 };
