@@ -29,7 +29,8 @@
 //! * **A flush of everything settles** what was recorded before its own generation, and nothing else: it takes G back only if G is still
 //!   there. A flag, or a counter that is cleared at the end, would lose what another agent recorded meanwhile.
 //! * **The other way round**, an agent may find an entry that munmap has emptied and not flushed yet. If it concludes anything from
-//!   that (the page is mapped nowhere, or clean), it says so with [`Batch::meet`].
+//!   that (the page is mapped nowhere, or clean), it says so with [`Batch::meet`]. What *deferred* batches have emptied was clean, and is
+//!   still referred to, so that only who promises that nobody uses the page any more need say more: [`Batch::concluding_absence`].
 //!
 //! **Dirty pages.** A store through a cached entry that is not marked dirty walks the tables first, finds the entry gone and faults. So a
 //! page whose entries were all clean may be thought clean at once. If one was dirty, stores may go on landing until the flush:
@@ -64,6 +65,8 @@ pub struct Batch<'a, P: Platform, L> {
     pub(crate) is_outstanding: bool,
     /// What can wait need not be flushed at the end.
     pub(crate) is_deferring: bool,
+    /// Its owner concludes from an entry that is gone that nobody uses the page.
+    concludes_absence: bool,
     /// Something that cannot wait is recorded.
     pub(crate) is_urgent: bool,
     /// A recorded entry was dirty.
@@ -86,6 +89,7 @@ impl<P: Platform> Coherence<P> {
             concerned: CpuSet::EMPTY,
             is_outstanding: false,
             is_deferring: false,
+            concludes_absence: false,
             is_urgent: false,
             is_written: false,
             list: Some(list),
@@ -138,6 +142,12 @@ impl<P: Platform, L> Gather<'_, P, L> {
 }
 
 impl<P: Platform, L> Batch<'_, P, L> {
+    /// The same batch, of an agent that promises that no CPU uses what it finds gone (truncation, holes). To be called before it [meets](Batch::meet) anything.
+    pub fn concluding_absence(mut self) -> Self {
+        self.concludes_absence = true;
+        self
+    }
+
     /// Takes note that the entry for the `size` bytes at `address` has been changed from `old` to `new`, if that needs a flush.
     ///
     /// To be called under the lock of the entry's table, before it is released. `old` is what an atomic exchange returned.
@@ -167,11 +177,11 @@ impl<P: Platform, L> Batch<'_, P, L> {
 
     /// To be called, under the lock of the entry's table, by an agent that concludes something from an entry as it finds it: that a
     /// page is mapped nowhere any more, or clean. If operations are at work in the space that have not flushed yet, or another batch
-    /// is, it takes part in their debt, and flushes it with its own. Of what [deferred](Batch::deferring) batches have taken out one that may be
-    /// deferred itself concludes nothing: whatever it finds gone is as clean as it was, and held by those.
+    /// is, it takes part in their debt, and flushes it with its own. What [deferred](Batch::deferring) batches have taken out is the debt of those alone
+    /// who [conclude its absence](Batch::concluding_absence): to all others it is what it was before, clean, and referred to by those batches.
     pub fn meet(&mut self, space: &Space) -> Option<Recorded> {
         let coherence = self.coherence;
-        let meets_deferred = !self.is_deferring && space.deferred.is_outstanding();
+        let meets_deferred = self.concludes_absence && space.deferred.is_outstanding();
         let is_alone = space.gathers.are_at_most(0)
             && !space.batched.is_outstanding()
             && (!meets_deferred || coherence.has_fault(Fault::DeferredNotMet));

@@ -175,7 +175,7 @@ pub enum Fault {
     KernelSparedOfTables,
     /// An interrupt that cannot be masked uses user memory in the kernel, where nobody waits for it.
     UsedInSparedKernel,
-    /// A batch that promises something, and finds an entry gone which a deferred batch has taken out, takes it for flushed.
+    /// A batch that concludes absence, and finds an entry gone which a deferred batch has taken out, takes it for flushed.
     DeferredNotMet,
     /// With the mechanism `clean`, write is taken from a dirty entry without a flush too.
     DirtyTakenForClean,

@@ -23,6 +23,8 @@
 //!
 //! * A CPU may copy any entry that its loaded root leads to, at any moment, also speculatively, and keeps it until it is told
 //!   to drop it or drops it on a whim. It never copies an entry that is not present.
+//! * Before a CPU has such a copy, the entry in memory is marked as accessed: it sets the mark in one atomic step with a look at the entry, and copies only what it found there
+//!   with the mark. This is for what a caller calls [unused](policy::Translation::unused) alone; devices need not do it.
 //! * A copy that allows less than the entry in memory costs a fault at most; [`policy`] builds on this.
 //! * A CPU in its kernel, or lazy, uses no copy of a user translation by the kernel's intention, but its walker runs on.
 //! * Memory is ordered as weakly as Rust's memory model allows.
@@ -47,7 +49,7 @@
 //! | answer the interrupt | [`Coherence::handle_requests`]; in loops with interrupts off [`Coherence::answer_requests`] |
 //! | unmap, protect, move, copy on write | [`Coherence::gather`], [`Gather::change`], [`Gather::finish`]; in a fault [`Coherence::gather_under_lock`] |
 //! | take pages back, cut them off or clean them, many with one flush | [`Coherence::batch`], [`Batch::change`], [`Batch::finish`]; in every other operation [`Gather::settle`] or [`Coherence::settle`] |
-//! | let that flush wait until a frame is needed | [`Batch::deferring`], [`Batch::defer`], [`Coherence::retire`] |
+//! | let that flush wait until a frame is needed | [`Batch::deferring`], [`Batch::defer`], [`Coherence::retire`]; whoever takes a page from its object then says so with [`Batch::concluding_absence`] |
 //! | flush what you have decided on yourself | [`Coherence::flush`], [`Flush`] |
 //! | know why something was flushed or was not | [`policy`], [`Gather::change`] |
 //! | make barriers on other CPUs (`membarrier`) | [`Coherence::barrier`], [`Coherence::register`], [`Coherence::begin_grace_period`] |

@@ -15,8 +15,11 @@ use crate::{Asked, CpuId, CpuSet, Crossings, Flush, RemoteFlush, Space, Tag};
 ///   are the only code that changes which root a CPU has loaded, and are called on the CPU itself with interrupts off.
 /// * A space that a CPU has loaded (also lazily) stays alive until that CPU has loaded another or left.
 /// * Between `go_lazy` and the next `activate` the CPU uses no translation of the user half. While it has a space
-///   activated, its kernel may do so, if it likes, wherever interrupts are on, since requests then reach it. What may come with
-///   interrupts off (an NMI) asks [`may_use_user_memory`](crate::Coherence::may_use_user_memory) first.
+///   activated, its kernel may do so, if it likes, wherever interrupts are on, since requests then reach it, but only if the platform does not tell of
+///   [`crossings`](Platform::crossings). If it does, requests do not reach a CPU in the kernel: it uses user translations only while it is counted as being in user
+///   mode. What may come with interrupts off (an NMI) asks [`may_use_user_memory`](crate::Coherence::may_use_user_memory) first.
+/// * A CPU that caches an entry for an access has marked it as accessed, in one step in which it finds the entry as it was, and before it uses what it has cached. A kernel says that an entry
+///   is [`unused`](crate::policy::Translation::unused) only on such processors.
 /// * The interrupt sent by [`interrupt`](Platform::interrupt) ends in
 ///   [`handle_requests`](crate::Coherence::handle_requests) on each target, once interrupts are on there.
 /// * Nobody waits with interrupts off for something that a CPU in [`flush`](crate::Coherence::flush) must do first (a lock it

@@ -6,10 +6,13 @@
 //!
 //! 1. The frame's mark is taken, under the lock that calls hold while they store. Whatever is noted from here on stays for the next time.
 //! 2. Each entry loses its dirty bit and the right to write, so that the next store faults, and marks the page again.
-//! 3. Until the flush, stores through cached dirty entries land unnoticed. After it there are none: what they stored is read in 4, and
+//! 3. The frames' marks are looked at once more: whoever emptied an entry between 1 and 2 has left its mark there, for a store that was made before
+//!    this call. Such a mark is not taken, so that the page is written again the next time: who left it may not have flushed yet, and
+//!    he came too late to be met in 4.
+//! 4. Until the flush, stores through cached dirty entries land unnoticed. After it there are none: what they stored is read in 5, and
 //!    what is stored later is noticed. Entries that others have emptied, or cleaned, without having flushed yet, are met: a
 //!    page that `munmap` is just taking away is not clean before `munmap`'s flush. (Linux once thought so, and lost stores.)
-//! 4. The contents of those that were dirty are handed out.
+//! 5. The contents of those that were dirty are handed out.
 
 use alloc::collections::BTreeMap;
 use core::ops::Range;
@@ -20,6 +23,7 @@ use coherence::Cause;
 use crate::entry::Bits;
 use crate::environment::Environment;
 use crate::frame::FrameRef;
+use crate::mistake::{Mistake, is_made};
 use crate::object::MemoryObject;
 use crate::page_batch::PageBatch;
 use crate::sync;
@@ -52,12 +56,24 @@ impl<E: Environment> MemoryObject<E> {
                 }
             }
         });
+        self.look_again(&mut cleaned);
         batch.flush_written();
         for (number, page) in cleaned.iter().filter(|(_, page)| page.is_dirty) {
             sync::frame_written(page.frame.number());
             write(*number, &page.frame);
         }
         batch.finish();
+    }
+
+    /// What others have noted of these pages since their marks were taken. What a walk found empty was noted before, under the lock of the same table.
+    fn look_again(&self, cleaned: &mut BTreeMap<u64, Page<E>>) {
+        if is_made(Mistake::LateMarksMissed) {
+            return;
+        }
+        let frames = self.environment().frames();
+        for page in cleaned.values_mut() {
+            page.is_dirty |= frames.is_dirty(page.frame.number());
+        }
     }
 }
 

@@ -25,6 +25,11 @@ impl<E: Environment> AddressSpace<E> {
     /// Takes the pages of these ranges for idle, or takes them back. May sleep.
     pub(crate) fn retire(&self, ranges: &[PageRange], at_once: bool) {
         let shown = self.stored_pages(ranges);
+        let waiting = self.environment.waiting();
+        if at_once && !shown.is_empty() && waiting.pages() > 0 {
+            // What has waited and come back would be taken for a page that others map too, and what has not would go on waiting.
+            waiting.release(&self.environment, usize::MAX);
+        }
         let mut outgoing = Outgoing::new(&self.environment, PAGES_TO_A_FLUSH);
         let mut going = Vec::new();
         for (backing, pages) in &shown {

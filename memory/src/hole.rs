@@ -19,8 +19,6 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::slice;
 
-use coherence::Cause;
-
 use crate::backing::BackingRef;
 use crate::environment::Environment;
 use crate::error::OutOfMemory;
@@ -62,7 +60,7 @@ type Part<'a, E> = (&'a MemoryObject<E>, Range<u64>);
 fn punch_ordered<E: Environment>(environment: &E, holes: &[Part<'_, E>]) -> Result<(), OutOfMemory> {
     let of_one_object = |one: &Part<'_, E>, next: &Part<'_, E>| core::ptr::eq(one.0, next.0);
     let turns: Vec<_> = holes.chunk_by(of_one_object).map(|parts| (parts[0].0.turn(), parts)).collect();
-    let mut batch = PageBatch::new(environment, Cause::Truncate);
+    let mut batch = PageBatch::concluding_absence(environment);
     let mut verdict = Ok(());
     let mut lost = Vec::new();
     for (object, pages) in turns.iter().flat_map(|(_, parts)| parts.iter()) {

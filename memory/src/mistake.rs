@@ -95,6 +95,8 @@ pub enum Mistake {
     WaitingPageForgotten,
     /// A private copy is mapped where CPUs may still use the object's page, whose flush waits.
     CopyBesideWaitingPage,
+    /// Who writes pages out does not look again for marks that were on their way from an entry to the frame.
+    LateMarksMissed,
     /// An entry's mark of being used is taken by writing it back as it was read.
     AgedByPlainStore,
     /// A page that goes to a slot is written there before it is flushed.

@@ -48,6 +48,12 @@ impl<'a, E: Environment> PageBatch<'a, E> {
         Self { environment, batch: Some(batch), spaces: Vec::new(), is_deferring: true }
     }
 
+    /// A batch for pages that their object has lost: nobody uses them any more when it is over, also through entries that wait for their flush.
+    pub(crate) fn concluding_absence(environment: &'a E) -> Self {
+        let batch = environment.coherence().batch(Cause::Truncate, FrameList::default()).concluding_absence();
+        Self { environment, batch: Some(batch), spaces: Vec::new(), is_deferring: false }
+    }
+
     pub(crate) fn environment(&self) -> &'a E {
         self.environment
     }

@@ -12,8 +12,6 @@
 
 use core::slice;
 
-use coherence::Cause;
-
 use crate::environment::Environment;
 use crate::object::MemoryObject;
 use crate::page_batch::PageBatch;
@@ -25,7 +23,7 @@ impl<E: Environment> MemoryObject<E> {
         if self.mappings().is_empty() {
             return;
         }
-        let mut batch = PageBatch::new(self.environment(), Cause::Truncate);
+        let mut batch = PageBatch::concluding_absence(self.environment());
         self.mappings().for_each_leaf(
             slice::from_ref(&(first_page..u64::MAX)),
             &mut batch,

@@ -13,7 +13,10 @@
 //!
 //! **How many** is bounded, by a share of all frames. Objects and spaces are not kept alive by what waits here; frames are. Of each page it costs 16 bytes, and of each entry eight.
 //!
-//! Lock: the one of the pool is a leaf.
+//! **One at a time lets pages go.** While somebody does, what waited is in his hands and not in the pool, and he lets others run. Who wants nothing to be left (`forget_clean`) must
+//! find what he has, so each waits for his turn.
+//!
+//! Locks: the turn, which sleeps, before all that the end of a space or an object takes; nobody has an area lock or an object's list then. The pool's is a leaf.
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec;
@@ -21,7 +24,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use coherence::{Cause, Deferred, Flushed, Recorded};
-use lock_api::{Mutex, RawMutex};
+use lock_api::{Mutex, RawMutex, RawRwLock, RwLock};
 
 use crate::address_space::AddressSpace;
 use crate::environment::Environment;
@@ -53,7 +56,11 @@ struct Parcel<E: Environment> {
 }
 
 /// All pages of one machine that wait.
-pub struct Waiting<E: Environment>(Mutex<E::TableLock, Pool<E>>);
+pub struct Waiting<E: Environment> {
+    /// Held by whoever lets pages go.
+    turn: RwLock<E::AreaLock, ()>,
+    pool: Mutex<E::TableLock, Pool<E>>,
+}
 
 struct Pool<E: Environment> {
     batches: Vec<Deferred<Vec<Parcel<E>>>>,
@@ -63,12 +70,16 @@ struct Pool<E: Environment> {
 impl<E: Environment> Waiting<E> {
     /// None as yet.
     pub const fn new() -> Self {
-        Self(Mutex::const_new(E::TableLock::INIT, Pool { batches: Vec::new(), pages: 0 }))
+        let pool = Pool { batches: Vec::new(), pages: 0 };
+        Self {
+            turn: RwLock::const_new(E::AreaLock::INIT, ()),
+            pool: Mutex::const_new(E::TableLock::INIT, pool),
+        }
     }
 
     /// How many pages wait.
     pub fn pages(&self) -> usize {
-        self.0.lock().pages
+        self.pool.lock().pages
     }
 
     /// How many pages may wait.
@@ -98,7 +109,7 @@ impl<E: Environment> Waiting<E> {
         let shares: Vec<Kept<E>> = shares.into_iter().map(|(object, pages)| numbers(object, pages)).collect();
         let deferred =
             deferred.map(|(frames, spaces)| vec![Parcel { frames, spaces, pages: shares, forget }]);
-        let mut pool = self.0.lock();
+        let mut pool = self.pool.lock();
         pool.pages += pages;
         pool.batches.push(deferred);
         pool.pages
@@ -107,6 +118,7 @@ impl<E: Environment> Waiting<E> {
     /// Lets pages go that nobody has come for: those for which nobody need be told, and if these are fewer than `enough`, all others after
     /// one flush. Says how many went. May sleep.
     pub fn release(&self, environment: &E, enough: usize) -> usize {
+        let _turn = self.turn.write();
         let waiting = self.take();
         let coherence = environment.coherence();
         let (mut gone, mut rest): (usize, Option<Deferred<Vec<Parcel<E>>>>) = (0, None);
@@ -130,7 +142,7 @@ impl<E: Environment> Waiting<E> {
     }
 
     fn take(&self) -> Vec<Deferred<Vec<Parcel<E>>>> {
-        let mut pool = self.0.lock();
+        let mut pool = self.pool.lock();
         pool.pages = 0;
         mem::take(&mut pool.batches)
     }
@@ -141,7 +153,7 @@ impl<E: Environment> Waiting<E> {
             pages = parcels.iter().flat_map(|parcel| &parcel.pages).map(|(_, pages)| pages.len()).sum();
             parcels
         });
-        let mut pool = self.0.lock();
+        let mut pool = self.pool.lock();
         pool.pages += pages;
         pool.batches.push(rest);
     }

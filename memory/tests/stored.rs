@@ -127,6 +127,37 @@ fn what_is_stored_through_a_mapping_is_written_each_time() {
     assert_eq!(disk.word(9), 400);
 }
 
+#[test]
+fn a_store_is_written_whose_mark_is_on_its_way_from_the_entry_to_the_frame() {
+    let (environment, disk) = (TurnEnvironment::new(Switches::DEFAULT), new_disk());
+    let (space, object) = (environment.space(), disk.object(&environment));
+    map(&space, &object, AreaFlags::SHARED);
+    // The same again, in another table, which is come to later.
+    let elsewhere = BASE + (2 << 20);
+    let request = MapRequest {
+        place: Place::Fixed(elsewhere),
+        length: PAGES * PAGE_SIZE,
+        rights: Rights::READ | Rights::WRITE,
+        may: Rights::all(),
+        flags: AreaFlags::SHARED,
+        object: Some((object.clone(), 0)),
+        populate: false,
+    };
+    space.map(request).unwrap();
+    environment.activate(&space);
+    environment.load(&space, at(3)).unwrap();
+    environment.store(&space, elsewhere + 3 * PAGE_SIZE, 33).unwrap();
+    let (other, shown) = (space.clone(), PageRange::new(elsewhere, PAGES * PAGE_SIZE).unwrap());
+    environment.meanwhile(move || other.advise(shown, Advice::DontNeed).unwrap());
+    object.write_back(0..u64::MAX);
+    assert_eq!((disk.word(3), take_begun(&disk, Direction::Out)), (33, (1, 1)));
+    // Who took the entry out may not have flushed when the page was read: its mark has stayed.
+    object.write_back(0..u64::MAX);
+    assert_eq!(take_begun(&disk, Direction::Out), (1, 1));
+    object.write_back(0..u64::MAX);
+    assert_eq!(take_begun(&disk, Direction::Out), (0, 0));
+}
+
 /// A space on all CPUs, which have loaded the first 16 pages of a disk.
 fn sixteen_mapped(switches: Switches) -> (TurnEnvironment, Arc<TurnSpace>, Arc<TurnDisk>, Object) {
     let (environment, disk) = (TurnEnvironment::new(switches), new_disk());

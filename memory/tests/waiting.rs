@@ -1,12 +1,14 @@
 //! Pages of a store that are put by: what they cost nobody, who has them back, when they go, and with how many interrupts.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use coherence::Switches;
 use machine::in_turn::{CPUS, TurnDisk, TurnEnvironment, TurnSpace};
 use memory::{
-    AreaFlags, Environment, MapRequest, MemoryObject, PAGE_SIZE, PageRange, Place, Rights, Trail, Waiting,
-    put_by, take_back,
+    Advice, AreaFlags, Backing, Environment, MapRequest, MemoryObject, PAGE_SIZE, PageRange, Place, Rights,
+    Trail, Waiting, put_by, take_back,
 };
 
 const BASE: u64 = 0x4000_0000;
@@ -248,4 +250,57 @@ fn a_disk_is_forgotten_with_one_round() {
     assert_eq!(setting.environment.interrupts_of(|| gone = setting.object.forget_clean()), OTHERS);
     assert_eq!((gone, setting.object.resident_pages()), (ALL, 0));
     setting.environment.check_caches();
+}
+
+#[test]
+fn what_waits_is_met_by_who_takes_pages_from_the_object_and_by_nobody_else() {
+    let setting = Setting::new();
+    let Setting { environment, space, object, .. } = &setting;
+    object.put_by(0..4);
+    object.put_by(60..MAPPED);
+    assert_eq!(setting.waiting(), 8);
+    let cold = PageRange::new(at(8), 4 * PAGE_SIZE).unwrap();
+    let advise = || space.advise(cold, Advice::Retire { at_once: false }).unwrap();
+    assert_eq!(environment.interrupts_of(advise), 0, "MADV_COLD");
+    assert_eq!(environment.interrupts_of(|| object.write_back(0..MAPPED)), 0, "fsync");
+    assert_eq!(environment.interrupts_of(|| object.forget_mapped(60)), OTHERS, "truncation finds no entry");
+    assert_eq!(environment.interrupts_of(|| object.forget_mapped(60)), 0, "that was all");
+    environment.check_caches();
+}
+
+#[test]
+fn what_is_paged_out_goes_though_it_has_waited_and_come_back() {
+    let setting = Setting::new();
+    setting.put_by(ALL);
+    setting.environment.leave();
+    setting.environment.activate(&setting.space);
+    assert_eq!(setting.environment.load(&setting.space, at(5)), Ok(6));
+    let part = PageRange::new(at(4), 3 * PAGE_SIZE).unwrap();
+    setting.space.advise(part, Advice::Retire { at_once: true }).unwrap();
+    assert!((4..7).all(|page| !setting.object.is_resident(page)));
+    assert_eq!(setting.environment.load(&setting.space, at(5)), Ok(6));
+    setting.environment.check_caches();
+}
+
+#[test]
+fn who_forgets_a_disk_waits_for_who_is_letting_its_pages_go() {
+    let setting = Setting::new();
+    setting.put_by(ALL);
+    let environment = &setting.environment;
+    let (object, begun) = (setting.object.clone(), Arc::new(Mutex::new(None)));
+    let inside = begun.clone();
+    environment.meanwhile(move || {
+        let forgetting = thread::spawn(move || {
+            object.forget_clean();
+            object.resident_pages()
+        });
+        // Time enough for one that does not wait.
+        (0..100)
+            .take_while(|_| !forgetting.is_finished())
+            .for_each(|_| thread::sleep(Duration::from_millis(1)));
+        *inside.lock().unwrap() = Some(forgetting);
+    });
+    environment.waiting().release(environment, usize::MAX);
+    let forgetting = begun.lock().unwrap().take().expect("others run while pages go");
+    assert_eq!(forgetting.join().unwrap(), 0, "pages stayed that nobody uses");
 }

@@ -36,3 +36,6 @@ void set(void);
 
 /* figures.c: what /proc/meminfo and /proc/vmstat say of the disk's pages is what was done with them. */
 void figures(void);
+
+/* beside.c: a disk that fills memory leaves room for files in memory and for what is sent. */
+void beside(void);

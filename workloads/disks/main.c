@@ -42,6 +42,7 @@ static const struct {
     {"many", many},
     {"set", set},
     {"figures", figures},
+    {"beside", beside},
 };
 
 int main(int argc, char **argv)

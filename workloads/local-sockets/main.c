@@ -313,6 +313,7 @@ static void waiting(void)
 }
 
 #include "ending.h"
+
 /* A connection stays in the queue until there is a descriptor for it. */
 static void no_descriptor(void)
 {

@@ -352,7 +352,11 @@ fn who_promises_something_meets_what_waits() {
     let waits = put_by(&machine, &space);
     let mut reclaim = machine.coherence.batch(Cause::Reclaim, ()).deferring();
     assert!(reclaim.meet(&space).is_none(), "it promises nothing");
-    let mut truncation = machine.coherence.batch(Cause::Truncate, ());
+    let mut cleaning = machine.coherence.batch(Cause::Writeback, ());
+    assert!(cleaning.meet(&space).is_none(), "what waits is clean");
+    cleaning.flush_written();
+    assert!(!cleaning.is_outstanding());
+    let mut truncation = machine.coherence.batch(Cause::Truncate, ()).concluding_absence();
     assert!(truncation.meet(&space).is_some());
     machine.log();
     machine.on(5, || truncation.finish().into_inner());

@@ -197,9 +197,7 @@ pub(crate) fn take_back(world: &World, page: usize) {
     let mut batch: SomeBatch<'_> = world.coherence.batch(Cause::Reclaim, Unhooked::default());
     // Every other one lets its flush wait, if it may, and says nothing of what others have taken out.
     let is_deferring = thread_rng().r#gen();
-    if is_deferring {
-        batch = batch.deferring();
-    }
+    batch = if is_deferring { batch.deferring() } else { batch.concluding_absence() };
     let mut former = Vec::new();
     for (space, known) in world.spaces.iter().enumerate() {
         with_slot(world, space, page, |slot, old| {

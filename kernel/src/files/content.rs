@@ -7,7 +7,7 @@ use super::file::{File, Patience, Positions};
 use super::transfer::{Destination, Source, collect, deliver};
 use super::running::Uses;
 use super::{Entry, FileSystem, Inode};
-use crate::memory::{Backing, Kernel, MemoryObject};
+use crate::memory::{Backing, Kernel, MemoryObject, available, room};
 use crate::process::limits::Resource;
 use crate::process::signal::Signal;
 use crate::sync::Mutex;
@@ -123,7 +123,9 @@ impl FileContent {
         let room = limit - start;
         let count = collect(from, |done, bytes| {
             let fitting = (bytes.len() as u64).min(room - done) as usize;
-            check_memory()?;
+            if !room::is_there_for(KEPT_FREE) {
+                return Err(Errno::ENOSPC);
+            }
             if start + done + fitting as u64 > self.size() {
                 self.check_seals(Seals::GROW)?;
             }
@@ -165,11 +167,14 @@ impl FileContent {
         }
         let pages = offset / PAGE_SIZE..end.div_ceil(PAGE_SIZE);
         let missing = (pages.end - pages.start) - self.object.resident_pages_in(pages.clone());
-        let usage = crate::memory::usage();
-        if missing > usage.free_pages.saturating_sub(usage.total_pages / KEPT_FREE) {
+        if missing > available().saturating_sub(kept_free()) {
             return Err(Errno::ENOSPC);
         }
-        self.object.allocate(pages).map_err(|_| Errno::ENOSPC)?;
+        for first in pages.clone().step_by(PAGES_AT_ONCE) {
+            room::keep();
+            let part = first..pages.end.min(first + PAGES_AT_ONCE as u64);
+            self.object.allocate(part).map_err(|_| Errno::ENOSPC)?;
+        }
         if grows && end > self.size() {
             self.object.truncate(end);
         }
@@ -242,13 +247,14 @@ fn too_large() -> Errno {
     Errno::EFBIG
 }
 
-/// The part of memory that files leave free.
+/// The part of memory that files leave free, or to the pages of disks: ENOSPC once there is only that, as files do not go away by themselves, and programs
+/// need memory too.
 const KEPT_FREE: u64 = 8;
+/// Pages that a file gets before room is made for more.
+const PAGES_AT_ONCE: usize = 256;
 
-/// ENOSPC once only that is free: files do not go away by themselves, and programs need memory too.
-fn check_memory() -> Result<(), Errno> {
-    let usage = crate::memory::usage();
-    if usage.free_pages < usage.total_pages / KEPT_FREE { Err(Errno::ENOSPC) } else { Ok(()) }
+fn kept_free() -> u64 {
+    crate::memory::usage().total_pages / KEPT_FREE
 }
 
 /// An opened regular file.
@@ -334,9 +340,10 @@ impl ::memory::Backing<Kernel> for Mapping {
     fn frame(&self, page: u64) -> Result<FrameRef<Kernel>, BackingError> {
         let content = self.entry.inode().regular().map_err(|_| BackingError::PastEnd)?;
         // A page more for a full file system is as if it lay behind the end (SIGBUS), except for what a program needs
-        // to run: killing others for that helps, for files it would not.
+        // to run: killing others for that helps, for files it would not. No room is made here, as an area lock is held; a fault that finds no
+        // frame makes some.
         let grows = !content.object.is_resident(page) && content.uses.check_idle().is_ok();
-        if grows && check_memory().is_err() {
+        if grows && available() < kept_free() {
             return Err(BackingError::PastEnd);
         }
         content.object.frame(page)

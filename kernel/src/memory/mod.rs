@@ -92,6 +92,11 @@ pub(crate) struct Usage {
     pub(crate) free_pages: u64,
 }
 
+/// How many pages are free, or could be: those of disks can be had again.
+pub(crate) fn available() -> u64 {
+    (FRAMES.statistics().free + FRAMES.page_counts().all()) as u64
+}
+
 /// How full memory is.
 pub(crate) fn usage() -> Usage {
     let statistics = FRAMES.statistics();

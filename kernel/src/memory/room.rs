@@ -185,6 +185,19 @@ pub(crate) fn keep() {
     }
 }
 
+/// Whether there is room for what does not go away by itself (files in memory, what waits in sockets): one frame in `share` is free, or has a page of
+/// a disk, which makes way. Has room made, as [`keep`]. May sleep.
+pub(crate) fn is_there_for(share: u64) -> bool {
+    keep();
+    // The kernel's own memory comes from what is left.
+    while missing(LEAST_SHARE) > 0 {
+        if !make() {
+            return false;
+        }
+    }
+    super::available() >= FRAMES.statistics().total as u64 / share
+}
+
 /// Takes pages back until there is some room; says whether any went. May sleep.
 pub(crate) fn make() -> bool {
     if !HAS_BACKGROUND.load(Ordering::Relaxed) {

@@ -8,6 +8,7 @@ use super::incoming::Packet;
 use super::state::{Role, State};
 use super::{Address, Endpoint, Family, Kind, Rights, Sender, ports};
 use crate::files::{Patience, Source, broken};
+use crate::memory::room;
 use crate::syscall::Errno;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
@@ -15,7 +16,7 @@ use core::net::SocketAddr;
 
 /// The largest piece of a stream.
 const PIECE: usize = 32 * 1024;
-/// The part of memory that queues leave free, as files do.
+/// The part of memory that queues leave free, or to the pages of disks, as files do.
 const KEPT_FREE: u64 = 8;
 /// What of a send buffer is not for bytes.
 const RESERVED: usize = 32;
@@ -370,8 +371,7 @@ impl Endpoint {
 
 /// Takes `count` bytes from a program: ENOBUFS if memory is short, which queues do not give back by themselves; EFAULT unless it gets all of them.
 fn gather(from: &mut dyn Source, count: usize) -> Result<Vec<u8>, Errno> {
-    let usage = crate::memory::usage();
-    if usage.free_pages < usage.total_pages / KEPT_FREE {
+    if !room::is_there_for(KEPT_FREE) {
         return Err(Errno::ENOBUFS);
     }
     let mut bytes = Vec::new();

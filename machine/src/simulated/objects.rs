@@ -107,6 +107,11 @@ impl SimulatedEnvironment {
         });
     }
 
+    /// The first word of a page as it was written out last.
+    pub(super) fn written_out(&self, number: usize, page: u64) -> Option<u64> {
+        self.0.hidden().disk.get(&(number, page)).copied()
+    }
+
     /// A kernel thread takes back what it can of an object.
     pub(super) fn reclaim(&self, number: usize) {
         let object = self.object(number);

@@ -80,6 +80,7 @@ past_bugs! {
     large_pieces_mapped_before_flush,
     large_split_not_flushed,
     largest_stride_wins,
+    late_marks_missed,
     linked_before_joining,
     linked_without_joining,
     links_left_behind,

@@ -277,6 +277,28 @@ pub(in super::super) const CLEAN_TWICE_AND_WRITER: Scenario = Scenario {
     ..Scenario::BASE
 };
 
+/// `fsync` after a store: that is on the disk when it returns.
+fn synchronize(machine: &SimulatedEnvironment) {
+    machine.write_out(0);
+    let is_written = machine.written_out(0, 0) == Some(7);
+    assert!(is_written, "D2, write integrity: a store that was made before is not written out");
+}
+
+pub(in super::super) const WRITE_OUT_AND_DROP: Scenario = Scenario {
+    name: "write-out-and-drop",
+    about: "a page is written out that was stored to before, while its entry goes, with the mark: the store is on the disk when the call returns",
+    setup: |machine| stored(machine, 2),
+    cpus: &[synchronize, |machine| machine.drop_pages(pages(PAGE, 1))],
+    ..Scenario::BASE
+};
+
+pub(in super::super) const WRITE_OUT_AND_MUNMAP: Scenario = Scenario {
+    name: "write-out-and-munmap",
+    about: "as write-out-and-drop, where the page's area goes too",
+    cpus: &[synchronize, |machine| machine.unmap(pages(PAGE, 1))],
+    ..WRITE_OUT_AND_DROP
+};
+
 pub(in super::super) const TRUNCATE_AND_READER: Scenario = Scenario {
     name: "truncate-and-reader",
     about: "a page is cut off an object while a CPU reads it and faults it in again: when the call returns it is gone",

@@ -184,6 +184,8 @@ pub(super) const ALL: &[&Scenario] = &[
     &batch::CLEAN_AND_MPROTECT,
     &batch::CLEAN_AND_MUNMAP,
     &batch::CLEAN_TWICE_AND_WRITER,
+    &batch::WRITE_OUT_AND_DROP,
+    &batch::WRITE_OUT_AND_MUNMAP,
     &batch::TRUNCATE_AND_READER,
     &batch::TRUNCATE_AND_MUNMAP,
     &epochs::PUT_BY_AND_READER,
