@@ -106,6 +106,12 @@ impl Sharers {
     }
 }
 
+impl Default for Sharers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<P: Platform> Coherence<P> {
     /// This CPU is about to find a table: to be called before it is linked, and before the CPU's walker could find it.
     #[inline]

@@ -7,6 +7,8 @@ use coherence::{Cause, CpuId, Executed, Flush, Gather, Reason, Row, Sharers, Spa
 use crate::machine::{Did, Features, Hardware, Machine, PAGE};
 use crate::{ABSENT, PRESENT};
 
+type Operation<'a> = Gather<'a, Hardware, ()>;
+
 const ON: Switches = Switches { sharers: true, ..Switches::DEFAULT };
 
 /// A machine on whose first CPUs a space runs.
@@ -29,11 +31,7 @@ fn table_of(machine: &Machine, cpus: &[usize]) -> Sharers {
 }
 
 /// CPU 0 makes an operation; who did what for it.
-fn operate(
-    machine: &Machine,
-    space: &Space,
-    work: impl FnOnce(&mut Gather<'_, Hardware, ()>),
-) -> Vec<(usize, Did)> {
+fn operate(machine: &Machine, space: &Space, work: impl FnOnce(&mut Operation<'_>)) -> Vec<(usize, Did)> {
     machine.log();
     machine.on(0, || {
         let mut gather = machine.coherence.gather(space, Cause::Munmap, ());
@@ -43,7 +41,7 @@ fn operate(
     machine.log()
 }
 
-fn take_out(gather: &mut Gather<'_, Hardware, ()>, page: u64) {
+fn take_out(gather: &mut Operation<'_>, page: u64) {
     gather.change(page * PAGE, PAGE, &PRESENT, &ABSENT);
 }
 
@@ -94,7 +92,7 @@ fn several_tables_concern_all_who_have_found_one() {
 
 #[test]
 fn what_is_in_no_known_table_concerns_everyone() {
-    let cases: [fn(&mut Gather<'_, Hardware, ()>, &Sharers); 4] = [
+    let cases: [fn(&mut Operation<'_>, &Sharers); 4] = [
         |gather, table| {
             take_out(gather, 1);
             gather.within(&[table]);
@@ -150,7 +148,7 @@ fn what_one_cpu_alone_has_found_is_its_own_business() {
     let (machine, space) = running(3, ON);
     let table = table_of(&machine, &[0]);
     let before = space.generation();
-    let mine = |gather: &mut Gather<'_, Hardware, ()>| {
+    let mine = |gather: &mut Operation<'_>| {
         take_out(gather, 1);
         gather.within(&[&table]);
     };
@@ -201,7 +199,7 @@ fn a_flush_of_everything_for_some_settles_nothing() {
     let (machine, space) = running(3, ON);
     let table = table_of(&machine, &[0, 1]);
     let mut batch = machine.coherence.batch(Cause::Reclaim, ());
-    let some = |gather: &mut Gather<'_, Hardware, ()>| {
+    let some = |gather: &mut Operation<'_>| {
         gather.add(Flush::all());
         gather.within(&[&table]);
     };
