@@ -2,7 +2,6 @@
 //!
 //! Closing takes everything out of the state under its lock and drops it afterwards; the other side is told last. It does not wait for anything.
 
-use super::endpoint::Kind;
 use super::incoming::Incoming;
 use super::state::Role;
 use super::{Address, Endpoint, collector, names, ports};

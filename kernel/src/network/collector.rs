@@ -20,7 +20,6 @@
 //! under way as its predecessor left, and before a user is told that it has too many.
 
 use super::endpoint::Endpoint;
-use super::rights::endpoint_of;
 use crate::files::Description;
 use crate::sync::{Mutex, SpinLock};
 use alloc::collections::BTreeMap;
