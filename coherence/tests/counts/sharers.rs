@@ -170,10 +170,10 @@ fn what_one_cpu_alone_has_found_is_its_own_business() {
 
     // Not where it does not use the space: what it has cached is compared when it does.
     machine.idle(0);
-    assert_eq!(operate(&machine, &space, mine), []);
+    assert_eq!(operate(&machine, &space, mine), [(0, Did::LoadKernel)]);
     assert_ne!(space.generation(), before);
     machine.run(0, &space);
-    assert_eq!(machine.log(), [(0, Did::All)]);
+    assert_eq!(machine.log(), [(0, Did::Load { root: 0, keep: false })]);
     (0..3).for_each(|cpu| machine.leave(cpu));
 }
 
