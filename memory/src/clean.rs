@@ -67,7 +67,7 @@ impl<E: Environment> MemoryObject<E> {
 
     /// What others have noted of these pages since their marks were taken. What a walk found empty was noted before, under the lock of the same table.
     fn look_again(&self, cleaned: &mut BTreeMap<u64, Page<E>>) {
-        if is_made(Mistake::LateMarksMissed) {
+        if is_made(Mistake::LateMarksMissed) || is_made(Mistake::EntriesTakenAsTheyAre) {
             return;
         }
         let frames = self.environment().frames();

@@ -7,6 +7,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(simulated), allow(unreachable_pub, dead_code, reason = "asked about, but never chosen"))]
 pub enum Mistake {
+    /// Who looks at a page's entries takes them as they are, whatever others have still to flush, and the page's mark as it was.
+    EntriesTakenAsTheyAre,
     /// A CPU links a leaf table into tables of its own before it joins the table's sharers.
     LinkedBeforeJoining,
     /// A CPU links a leaf table into tables of its own and does not join the table's sharers.

@@ -10,7 +10,7 @@ pub(super) const BUG: PastBug = PastBug {
     story: "munmap gave up its mapping of a dirty file page, and flushed later. Writeback found no mapping in \
             between, and took the page for clean once it was written out. A CPU stored to it through its old \
             entry, and the store was lost.",
-    mistake: Mistake::Coherence(coherence::Fault::BatchMeetsNobody),
+    mistake: Mistake::Memory(memory::Mistake::EntriesTakenAsTheyAre),
     scenario: &CLEAN_AND_MUNMAP,
     breaks: "D2",
 };
