@@ -128,7 +128,7 @@ impl<P: Platform> Coherence<P> {
     /// As [`flush`](Self::flush), of what only these CPUs may hold.
     pub(crate) fn flush_among(&self, space: &Space, flush: Flush, cause: Cause, sharers: SharerSet) {
         let me = self.platform.current_cpu();
-        let is_own = sharers.is_at_most(me) && self.switches().sharers && self.uses(me, space);
+        let is_own = sharers.is_at_most(me) && self.uses(me, space);
         if !is_own || self.is_suppressed(cause) {
             self.flush_for(space, flush, cause, sharers);
             return;
@@ -176,5 +176,32 @@ impl<P: Platform, L> Gather<'_, P, L> {
         }
         let sharers = all_of.iter().fold(SharerSet::NOBODY, |sharers, those| sharers.union(those.load()));
         self.concern(sharers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set_of(numbers: &[usize]) -> SharerSet {
+        numbers.iter().fold(SharerSet::NOBODY, |set, number| set.union(SharerSet(bit(cpu(*number)))))
+    }
+
+    fn cpu(number: usize) -> CpuId {
+        CpuId::new(number).expect("there are 70 in unit tests")
+    }
+
+    #[test]
+    fn cpus_without_a_bit_of_their_own_stand_for_each_other() {
+        let set = set_of(&[62]);
+        assert!(set.contains(cpu(62)) && set.is_at_most(cpu(62)));
+        assert!(!set.contains(cpu(61)) && !set.contains(cpu(63)) && !set.is_at_most(cpu(61)));
+        let rest = set_of(&[63]);
+        assert!(
+            [63, 64, 69].iter().all(|number| rest.contains(cpu(*number)) && !rest.is_at_most(cpu(*number)))
+        );
+        assert!(!rest.contains(cpu(62)) && !rest.is_at_most(cpu(62)));
+        assert_eq!(set_of(&[69]), rest);
+        assert!(SharerSet::NOBODY.is_at_most(cpu(0)) && !SharerSet::EVERYONE.is_at_most(cpu(0)));
     }
 }

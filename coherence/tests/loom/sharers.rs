@@ -59,6 +59,11 @@ pub(crate) const LEAVING_A_TABLE: Scenario = Scenario {
             world.activate(0);
             find_and_use(world, &sharers);
         });
+        // CPU 0 uses the space too, so that it flushes by itself if it finds itself alone.
+        world.on(0, |world| {
+            world.activate(0);
+            world.coherence.join_sharers(CpuId::new(0).expect("there are two"), &sharers);
+        });
         beside(
             world,
             move |world| {
