@@ -106,6 +106,10 @@ impl<E: Environment> OwnTables<E> {
     }
 
     fn root_of(&self, cpu: CpuId) -> Option<FrameNumber> {
+        // When there was no room for all, there are some; nobody uses those.
+        if !self.are_there() {
+            return None;
+        }
         let root = self.cpus[cpu.index()].root.load(Acquire);
         (root != 0 && !self.stayers.contains(cpu)).then_some(FrameNumber(root))
     }
@@ -221,6 +225,9 @@ impl<E: Environment> OwnTables<E> {
 
     /// Takes out all that these upper tables link in the reach of the entry for `address` in a table of `level`.
     pub(crate) fn unlink_all(&self, address: u64, level: usize) {
+        if !self.are_there() {
+            return;
+        }
         let span = crate::page_table::span(level);
         let start = address / span * span;
         let mut leaf = start;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coherence::{Reason, Row, Switches};
 use machine::in_turn::{CPUS, TurnEnvironment, TurnSpace};
 use memory::{
-    Advice, AreaFlags, Environment, LargePolicy, MapRequest, MoveTo, PAGE_SIZE, PageRange, Place,
+    Advice, AreaFlags, Environment, FrameRef, LargePolicy, MapRequest, MoveTo, PAGE_SIZE, PageRange, Place,
     RemapRequest, Rights,
 };
 
@@ -226,6 +226,28 @@ fn a_fork_tells_those_that_may_hold_what_becomes_shared() {
     environment.check_caches();
     environment.be(1);
     assert_eq!(environment.load(&space, of(0)), Ok(9));
+}
+
+#[test]
+fn without_room_for_roots_all_go_on_with_the_same() {
+    let environment = TurnEnvironment::new(Switches { sharers: true, ..Switches::DEFAULT });
+    let space = environment.space();
+    map(&space, BASE, TABLE);
+    environment.be(0);
+    environment.activate(&space);
+    environment.store(&space, BASE, 1).unwrap();
+    let mut frames: Vec<_> = std::iter::from_fn(|| FrameRef::allocate(&environment).ok()).collect();
+    // Room for one, and not for all.
+    frames.pop();
+    assert!(space.part(CPUS).is_err());
+    frames.clear();
+    for cpu in (0..CPUS).rev() {
+        environment.be(cpu);
+        environment.activate(&space);
+        assert_eq!(environment.load(&space, BASE), Ok(1));
+    }
+    assert_eq!(environment.interrupts_of(|| drop_page(&space, BASE)), OTHERS);
+    environment.check_caches();
 }
 
 #[test]
